@@ -1,10 +1,10 @@
-/* cu_absent.c — queries about features that this driver does not have.  The driver answers "none", which is true: clients query the
- * features at start-up and then work without them.  cu_refused_internal.h lists the calls that would use the features. */
+/* cu_absent.c — queries about features that this driver does not have. The result is "none" or 0, so that programs that query the
+ * features at start-up work without them. cu_refused_internal.h lists the calls that would use the features. */
 #include "softcuda/api/stream/cu_queue_internal.h"
 
 #include <string.h>
 
-/* ---- others ------------------------------------------------------------------------------------------------- */
+/* ---- other queries ------------------------------------------------------------------------------------------- */
 
 EXPORT CUresult cuDeviceGetExecAffinitySupport(int *supported, CUexecAffinityType type, CUdevice dev)
 {
@@ -29,7 +29,7 @@ EXPORT CUresult cuStreamGetCtx_v2(CUstream handle, CUcontext *out, CUgreenCtx *g
 	return r;
 }
 
-/* Without a profiler these calls succeed and have no effect, as in NVIDIA's driver. */
+/* Without a profiler, these calls succeed and have no effect, as with NVIDIA's driver. */
 EXPORT CUresult cuProfilerStart(void)
 {
 	struct context *ctx;

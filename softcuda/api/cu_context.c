@@ -221,7 +221,7 @@ EXPORT CUresult cuCtxPushCurrent_v2(CUcontext handle)
 	r = soft_find_context(handle, &ctx);
 	soft_unlock();
 	if (r == CUDA_ERROR_CONTEXT_IS_DESTROYED)
-		r = CUDA_SUCCESS; /* NVIDIA's driver does the same: later calls return the error */
+		r = CUDA_SUCCESS; /* succeeds even in a failed context, as with NVIDIA's driver: later calls return the error */
 	if (!r && !soft_push_current(handle))
 		r = soft_refuse(CUDA_ERROR_OUT_OF_MEMORY, "cuCtxPushCurrent: no memory for the thread's stack of contexts");
 	return r;
@@ -378,7 +378,7 @@ EXPORT CUresult cuCtxGetApiVersion(CUcontext handle, unsigned int *version)
 
 	if (r)
 		return r;
-	*version = 3020; /* the API version of every context since cuCtxCreate_v2 */
+	*version = 3020; /* the version is the same for every context since cuCtxCreate_v2 */
 	soft_unlock();
 	return CUDA_SUCCESS;
 }

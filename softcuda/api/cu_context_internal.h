@@ -13,8 +13,7 @@ CUresult soft_context_create(struct device *dev, unsigned flags, struct context 
 /* Create, or destroy, everything that a context owns except its handle. */
 CUresult soft_context_bring_up(struct context *ctx, unsigned flags);
 void soft_context_tear_down(struct context *ctx);
-/* cu_primary.c: get the primary context of a device, which is created or activated if it is not in use; the caller does not retain
- * it. */
+/* cu_primary.c: get the primary context of a device, creating or activating it if needed.  The caller does not get a reference. */
 CUresult soft_primary_use(struct device *d, struct context **out);
 
 #endif

@@ -15,8 +15,7 @@ enum { /* numbers instead of names, because <cuda.h> of CUDA 12.4 lacks one of t
        COREDUMP_FLAGS = 7,
 };
 
-/* Values for all contexts.  cuCoredumpSetAttribute, which is for one context, also stores its values here, because no core dump
- * uses them. */
+/* The values for all contexts.  cuCoredumpSetAttribute, for one context, stores them here, too, because no core dumps are written. */
 static bool switches[N_ATTRIBUTES] = { [COREDUMP_TRIGGER_HOST] = true };
 static char file[TEXT_BYTES], trigger[TEXT_BYTES];
 static int content_flags;
@@ -94,7 +93,6 @@ EXPORT CUresult cuCoredumpSetAttributeGlobal(CUcoredumpSettings attribute, void 
 	return r;
 }
 
-/* Check that there is a current context. */
 static CUresult check_context(void)
 {
 	struct context *ctx;

@@ -1,5 +1,4 @@
-/* cu_describe.h — describes the driver's devices for libnvidia-ml.so.1 in the same folder, which needs this without initialising
- * CUDA. */
+/* cu_describe.h — describes the driver's devices for libnvidia-ml.so.1 in the same folder, which does not initialise CUDA. */
 #ifndef GPULOAD_SOFTCUDA_API_CU_DESCRIBE_H
 #define GPULOAD_SOFTCUDA_API_CU_DESCRIBE_H
 
@@ -14,11 +13,11 @@ typedef struct gpuload_soft_device {
 	unsigned pci_domain, pci_bus;
 	unsigned cc; /* 90 for compute capability 9.0 */
 	unsigned n_processors;
-	int driver_version;    /* 13000 for CUDA 13.0 */
-	uint64_t memory_bytes; /* memory of the device */
-	uint64_t used_bytes;   /* the part of memory_bytes that this process has allocated */
-	unsigned n_faults;     /* contexts of this process that became unusable */
-	int last_fault;        /* the CUresult of the most recent of these faults */
+	int driver_version; /* 13000 for CUDA 13.0 */
+	uint64_t memory_bytes;
+	uint64_t used_bytes; /* the part of memory_bytes that this process has allocated */
+	unsigned n_faults;   /* contexts of this process that became unusable */
+	int last_fault;      /* the CUresult of the most recent of these faults */
 } gpuload_soft_device;
 
 /** Describe a device of the machine; CUDA_VISIBLE_DEVICES has no influence, and the driver need not be initialised.

@@ -75,7 +75,7 @@ EXPORT CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice dev)
 	return cuDeviceGetUuid_v2(uuid, dev);
 }
 
-/* The id has PCI domain ffff, which no real device has. */
+/* The PCI domain of the id is ffff, which no real device has. */
 EXPORT CUresult cuDeviceGetPCIBusId(char *id, int id_bytes, CUdevice dev)
 {
 	struct device *d;
@@ -147,7 +147,7 @@ EXPORT CUresult cuDeviceGetProperties(CUdevprop *out, CUdevice dev)
 	return CUDA_SUCCESS;
 }
 
-/* The attributes that are not 0.  Attributes of hardware that a CPU does not have are 0. */
+/* The attributes that are not 0.  Attributes of hardware features that a CPU does not have are 0. */
 static const struct {
 	CUdevice_attribute attribute;
 	int value;
@@ -170,7 +170,7 @@ static const struct {
 	{ CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR, SM_REGISTERS },
 	{ CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, SM_THREADS },
 	{ CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, SM_BLOCKS },
-	{ CU_DEVICE_ATTRIBUTE_CLOCK_RATE, 1000000 }, /* kHz: %clock counts nanoseconds */
+	{ CU_DEVICE_ATTRIBUTE_CLOCK_RATE, 1000000 }, /* in kHz: %clock counts nanoseconds, which is 1 GHz */
 	{ CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, 1000000 },
 	{ CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, 64 },
 	{ CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, 1 << 20 },
@@ -276,7 +276,7 @@ static int attribute_of(const struct device *d, CUdevice_attribute attribute)
 	return value;
 }
 
-/* For kernels.  Takes no lock, because a thread that holds the driver's lock may be waiting for the worker that calls this function. */
+/* Called by kernels.  It takes no lock, because a thread that holds the driver's lock may be waiting for the worker that calls it. */
 bool soft_device_attribute(unsigned device, int attribute, int *value)
 {
 	if (device >= (unsigned)soft.n_devices || attribute < 0 || attribute >= CU_DEVICE_ATTRIBUTE_MAX)

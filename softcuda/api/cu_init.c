@@ -9,8 +9,7 @@
 #include "core/text.h"
 #include "softcuda/exec/guard_internal.h"
 
-/* In a child of fork(), make the driver unusable, because the child has no worker threads: calls return
- * CUDA_ERROR_NOT_INITIALIZED, as on a GPU. */
+/* In a child of fork(), which has no worker threads, make the driver unusable: calls return CUDA_ERROR_NOT_INITIALIZED, as on a GPU. */
 static void forget_in_child(void)
 {
 	soft.initialised = false;

@@ -30,7 +30,7 @@ enum {
 	KNOWN_FLAGS = CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM,
 };
 
-/* Find the newest row of the call that is not newer than version.  *known: a row exists for some version. */
+/* Find the newest version of the call that is not newer than `version`.  *known: the call exists in some version. */
 static const struct row *find_call(const char *name, int version, bool *known)
 {
 	const struct row *best = NULL;
@@ -67,11 +67,11 @@ EXPORT CUresult cuGetProcAddress_v2(const char *name, void **out, int version, c
 		return soft_refuse(CUDA_SUCCESS, "cuGetProcAddress: there is no %s in CUDA %d.%d", name, version / 1000,
 				   version % 1000 / 10);
 	call = flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM && row->per_thread ? row->per_thread : row->call;
-	memcpy(out, &call, sizeof *out); /* POSIX, not ISO C, allows function pointers in void * */
+	memcpy(out, &call, sizeof *out); /* POSIX, but not ISO C, allows a function pointer in a void * */
 	return CUDA_SUCCESS;
 }
 
-/* For programs with per-thread default streams; a flag can select the other kind. */
+/* For programs that use per-thread default streams; a flag in `flags` selects the legacy stream instead. */
 EXPORT CUresult cuGetProcAddress_v2_ptsz(const char *name, void **out, int version, cuuint64_t flags,
 					 CUdriverProcAddressQueryResult *status)
 {
@@ -92,8 +92,8 @@ EXPORT CUresult cuGetProcAddress_ptsz(const char *name, void **out, int version,
 
 EXPORT gpuload_soft_refused_table *gpuloadSoftRefusedTable;
 
-/* NVIDIA's private interfaces, by UUID, are not implemented.  The call itself must exist, because NVRTC uses it when this library
- * is loaded as libcuda.so.1, and crashes without it (13.0: SIGSEGV).  When the call fails, NVRTC works without the interfaces. */
+/* Programs request NVIDIA's private interfaces by UUID; this driver has none. NVRTC calls this function when this library is loaded
+ * as libcuda.so.1, and crashes without it (13.0: SIGSEGV); when the call fails, NVRTC works without the interfaces. */
 EXPORT CUresult cuGetExportTable(const void **out, const CUuuid *id)
 {
 	(void)out;

@@ -1,7 +1,7 @@
 /* cu_refused.c — the calls of the driver API that are exported but not implemented.
  *
- * One function for each, without parameters: in the calling conventions of x86-64 and arm64 the caller removes the
- * arguments.  The functions have C names of their own, because <cuda.h> declares some of the symbols. */
+ * Each call is one function without parameters, which works because in the calling conventions of x86-64 and arm64 the
+ * caller removes the arguments.  The functions have other names in C, because <cuda.h> declares some of the symbols. */
 #include "softcuda/api/base/cu_state_internal.h"
 #include "softcuda/api/cu_refused_calls_internal.h"
 
@@ -19,7 +19,7 @@ static const char *const reasons[] = {
 #undef REASON
 };
 
-/* Log the first call of each function.  The cuCheckpoint* calls do not require cuInit(): they act on another process. */
+/* Log the first call of each function.  The cuCheckpoint* calls do not require cuInit(), because they act on another process. */
 static CUresult refuse_call(const char *symbol, enum reason why, atomic_flag *logged)
 {
 	CUresult r = why == WHY_CHECKPOINTS ? CUDA_SUCCESS : soft_check_initialised();

@@ -24,22 +24,22 @@ struct array {
 	void *handle;
 	struct context *ctx;
 	struct array_memory *memory;
-	struct mipmap *of;            /* the mipmapped array of which this is a level; or NULL */
-	CUDA_ARRAY3D_DESCRIPTOR desc; /* Depth: the number of layers of a layered array, of faces of a cubemap */
+	struct mipmap *of;            /* the mipmapped array that this array is a level of; NULL: none */
+	CUDA_ARRAY3D_DESCRIPTOR desc; /* its member Depth is the number of layers of a layered array, or of faces of a cubemap */
 	char *at;                     /* start of the array's bytes in memory->block */
 	size_t element_bytes, row_bytes, slice_bytes;
 	size_t height, depth; /* the extents in desc, but at least 1 */
 };
 
 struct mipmap {
-	struct array whole; /* must be first; its fields describe level 0, except that its handle is the mipmapped array's */
+	struct array whole; /* must be the first member; describes level 0, but its handle is the handle of the mipmapped array */
 	unsigned n_levels;
 	struct array *level[MAX_MIPMAP_LEVELS];
 };
 
 /* ---- cu_format.c ----------------------------------------------------------------------------- */
 
-/* Return the bytes and channels of an element; 0: the format is unknown or not supported. */
+/* Return the number of bytes of an element with this many channels; 0: the format is unknown or not supported. */
 size_t soft_format_bytes(CUarray_format format, unsigned channels);
 /* CUDA_ERROR_INVALID_VALUE: not a valid element format; CUDA_ERROR_NOT_SUPPORTED: a block-compressed or video format. */
 CUresult soft_format_check(CUarray_format format, unsigned channels);

@@ -21,7 +21,7 @@ static size_t channel_bytes(CUarray_format format)
 	}
 }
 
-/* True for UNORM_INT8X1 to SNORM_INT16X4: their numbers are consecutive, and their names contain the number of channels. */
+/* Returns true for the formats UNORM_INT8X1 to SNORM_INT16X4, which fix the number of channels; their enum values are consecutive. */
 static bool is_normalised(CUarray_format format, size_t *bytes, unsigned *channels)
 {
 	static const uint8_t counts[] = { 1, 2, 4 };

@@ -29,7 +29,7 @@ static CUDA_ARRAY3D_DESCRIPTOR describe_level(const CUDA_ARRAY3D_DESCRIPTOR *who
 	return d;
 }
 
-/* The number of levels until all extents are 1. */
+/* Return the number of levels of a complete mipmapped array: the extents are halved until all of them are 1. */
 static unsigned most_levels(const CUDA_ARRAY3D_DESCRIPTOR *d)
 {
 	size_t most = d->Width > d->Height ? d->Width : d->Height;

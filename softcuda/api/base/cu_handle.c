@@ -1,5 +1,4 @@
-/* cu_handle.c — a handle is the index of a row in a table, so that every value can be checked before it is
- * used.
+/* cu_handle.c — a handle is the index of a row in a table, so that every value can be checked before it is used.
  *
  *      63                32 31                5 4    0
  *     ┌────────────────────┬───────────────────┬──────┐

@@ -83,7 +83,7 @@ static uint64_t process_start(int pid)
 	return started;
 }
 
-/* Return the start time of this process, read once, and again in a child of fork().  The caller holds the lock. */
+/* Return the start time of this process.  It is read once, and again in a child of fork().  The caller holds the lock. */
 static uint64_t own_start(void)
 {
 	static pid_t pid;
@@ -130,7 +130,7 @@ bool soft_ipc_is_own(const struct ipc_handle *h)
 	return h->pid == getpid() && h->started == own_start();
 }
 
-/* Returns true if the open file has the name that the handle requires.  It was opened with O_PATH, so it may be any kind of file. */
+/* Returns true if the open file has the name that the handle requires.  O_PATH opens files of any kind, so fd may be any other file. */
 static bool has_name(int fd, enum ipc_kind kind, const struct ipc_handle *h)
 {
 	char path[32], name[NAME_BYTES], want[NAME_BYTES + 24], have[NAME_BYTES + 24];
@@ -146,8 +146,7 @@ static bool has_name(int fd, enum ipc_kind kind, const struct ipc_handle *h)
 	return !strcmp(have, want);
 }
 
-/* Check user, size and seals as well: another process of this user can create a file with that name, and a
- * file that shrinks later would kill this process with SIGBUS. */
+/* Check its user, size and seals, too: another process of this user can create a file with this name, and shrink it later (SIGBUS here). */
 static bool is_shared_file(int fd, const struct ipc_handle *h)
 {
 	struct stat st;

@@ -43,6 +43,6 @@ CUresult soft_ipc_describe(enum ipc_kind kind, const struct ipc_file *f, const s
 /* Open the file of h; the caller closes the descriptor.  -1: refused; the log gives the reason. */
 int soft_ipc_open(enum ipc_kind kind, const struct ipc_handle *h);
 bool soft_ipc_is_handle(enum ipc_kind kind, const struct ipc_handle *h);
-bool soft_ipc_is_own(const struct ipc_handle *h); /* true: this process created h */
+bool soft_ipc_is_own(const struct ipc_handle *h); /* returns true if this process created the handle h */
 
 #endif

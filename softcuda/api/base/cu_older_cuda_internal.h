@@ -9,10 +9,10 @@
 #endif
 #include <cuda.h>
 
-/* <cuda.h> defines these two only as macros: cuGetProcAddress for programs that use per-thread default streams. */
+/**< cuda.h> has only macros with these two names, which call cuGetProcAddress in programs that use per-thread default streams. */
 CUresult cuGetProcAddress_ptsz(const char *name, void **out, int version, cuuint64_t flags);
 CUresult cuGetProcAddress_v2_ptsz(const char *name, void **out, int version, cuuint64_t flags, CUdriverProcAddressQueryResult *status);
-CUresult cuProfilerStart(void); /* cudaProfiler.h, which some toolkits lack */
+CUresult cuProfilerStart(void); /* declared in cudaProfiler.h, which some toolkits lack */
 CUresult cuProfilerStop(void);
 
 #if CUDA_VERSION < 12050

@@ -1,5 +1,4 @@
-/* cu_readable.c — check whether the program's memory that a call must read (a list, an image) is readable.  NVIDIA's driver
- * crashes at a bad address; here the call fails. */
+/* cu_readable.c — check whether memory of the program that a call must read is readable.  For a bad address NVIDIA's driver crashes. */
 #include "softcuda/api/base/cu_state_internal.h"
 
 #include <unistd.h>
@@ -11,7 +10,7 @@ struct span {
 	size_t bytes;
 };
 
-/* Read a byte of each page. */
+/* Read one byte of each page; an unmapped page causes a fault, which the caller catches. */
 static void read_pages(void *span)
 {
 	const struct span *s = span;

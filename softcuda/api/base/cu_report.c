@@ -34,7 +34,7 @@ static bool is_quiet(void)
 	return !atomic_load(&faults_are_printed) || (quiet && !strcmp(quiet, "1"));
 }
 
-/* True for results that programs also cause on purpose, to find out what the device can do or whether memory is left. */
+/* Returns true for results that programs also cause on purpose, to find out what the device can do or whether memory is left. */
 static bool is_answer(CUresult r)
 {
 	switch ((int)r) {

@@ -8,8 +8,8 @@
 
 enum { MAX_SOURCE_BYTES = 16 << 20 };
 
-/* Returns true if the file is the one that was compiled.  The PTX may record its time and size.  If not, the file must be no newer
- * than the PTX file and unchanged since images were first loaded. */
+/* Returns true if the source file has not changed since it was compiled. If the PTX records the modification time and size of the
+ * file, compare them. Otherwise the file must be no newer than the PTX file and than the time at which images were first loaded. */
 static bool is_unchanged(const gpul_exec_fault *f, int64_t loaded)
 {
 	struct stat source, ptx;
@@ -37,7 +37,7 @@ void soft_source_line(const gpul_exec_fault *f, int64_t loaded, char *buf, size_
 
 		at = newline ? newline + 1 : end;
 	}
-	n = (int)strcspn(at, "\r\n"); /* the file ends in a NUL */
+	n = (int)strcspn(at, "\r\n"); /* the text ends in a NUL */
 	if (at < end && n > 0 && (size_t)n < buf_bytes)
 		snprintf(buf, buf_bytes, "%.*s", n, at);
 	gpul_file_close(&file);

@@ -86,9 +86,9 @@ CUresult soft_check_initialised(void)
 enum { FEW = 16 };
 
 static _Thread_local struct {
-	void *few[FEW]; /* the oldest entries */
-	void **more;    /* the newer entries; freed at thread exit */
-	int n, room;    /* room: capacity of `more` */
+	void *few[FEW]; /* the entries at the bottom of the stack */
+	void **more;    /* the entries above them; freed at thread exit */
+	int n, room;    /* n: number of entries; room: capacity of `more` */
 } current;
 
 static pthread_key_t more_key;
@@ -113,7 +113,7 @@ static void **current_at(int n)
 	return n < FEW ? &current.few[n] : &current.more[n - FEW];
 }
 
-/* Make room for another entry of the stack; false: out of memory. */
+/* Make room for another entry of the stack of current contexts; false: out of memory. */
 static bool grow_current(void)
 {
 	const int room = current.room ? 2 * current.room : FEW;
@@ -181,7 +181,7 @@ CUresult soft_find_context(CUcontext handle, struct context **out)
 	if (!handle)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (!ctx) {
-		/* The error of a destroyed context differs from the error of a value that was never a handle. */
+		/* For a destroyed context the error is not the same as for a value that was never a handle. */
 		return ((uintptr_t)handle & 15) == HANDLE_CONTEXT ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_CONTEXT;
 	}
 	if (!ctx->active)

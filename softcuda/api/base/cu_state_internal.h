@@ -56,29 +56,29 @@ struct stream;
 struct device {
 	int ordinal;             /* number of the device in this process */
 	int physical;            /* number of the device in every process: see cu_visible.c */
-	struct context *primary; /* created by the first cuDevicePrimaryCtxRetain, then kept */
+	struct context *primary; /* the primary context, which the first cuDevicePrimaryCtxRetain creates and which is never freed */
 	uint64_t allocated_bytes;
 	unsigned n_faults;         /* number of contexts that became unusable */
 	CUresult last_fault;       /* the most recent of these faults */
 	uint64_t graph_memory[4];  /* CU_GRAPH_MEM_ATTR_* (memory/cu_graph_memory.c) */
-	uint64_t graph_live_bytes; /* bytes allocated by graphs and not freed, rounded up as in graph_memory */
+	uint64_t graph_live_bytes; /* bytes that graphs have allocated and not freed, rounded up as in graph_memory */
 };
 
 struct context {
 	struct link link; /* link in soft.contexts */
 	void *handle;
 	struct device *device;
-	struct context *peer[MAX_DEVICES]; /* contexts whose memory this context's kernels may access (memory/cu_peer.c) */
+	struct context *peer[MAX_DEVICES]; /* contexts that cuCtxEnablePeerAccess allows this context's kernels to access */
 	unsigned n_peers;
 	unsigned flags;
-	bool is_primary, active; /* active: usable; a primary context can be activated again */
+	bool is_primary, active; /* active: usable; an inactive primary context can be activated again */
 	unsigned n_attached;     /* calls of cuCtxAttach that cuCtxDetach has not undone */
-	unsigned n_retained;     /* reference count of a primary context */
+	unsigned n_retained;     /* primary context: calls of cuDevicePrimaryCtxRetain without a release */
 	CUresult fault;          /* not 0: a kernel has failed, and every later call returns this error */
 	CUfunc_cache cache_config;
 	size_t limit[N_LIMITS];
-	struct stream *legacy; /* stream 0 */
-	struct stream *gate;   /* all later work waits for this stream (cuCtxWaitEvent); or NULL */
+	struct stream *legacy; /* the legacy default stream (handle 0) */
+	struct stream *gate;   /* NULL, or the stream that all later work waits for (cuCtxWaitEvent) */
 	struct link streams, events, modules, allocations, arrays, textures;
 	struct link pending; /* operations that have not ended */
 	struct order *order; /* vector clock of all operations so far, for observers (stream/cu_order.c) */
@@ -91,7 +91,7 @@ struct soft_state {
 	bool initialised;
 	int n_devices, n_processors;
 	int cuda;              /* the CUDA version that cuDriverGetVersion() returns */
-	unsigned cc;           /* compute capability: 90 for 9.0 */
+	unsigned cc;           /* compute capability of the devices: 90 for 9.0 */
 	uint64_t memory_bytes; /* memory size of each device: GPULOAD_SOFT_MEMORY, the host's memory, or the process's limit */
 	bool in_group;         /* memory_bytes is the limit of a control group */
 	struct device device[MAX_DEVICES];
@@ -99,7 +99,7 @@ struct soft_state {
 	gpul_exec_memory *memory;   /* one table for all devices, because a device address is a host address */
 	gpul_exec_machine *machine; /* created at the first launch */
 	size_t heap_bytes;
-	uint32_t pending_launches;                                            /* how many launches from kernels can be pending at once */
+	uint32_t pending_launches; /* how many launches by kernels (dynamic parallelism) can be pending at the same time */
 	bool (*device_attribute)(unsigned device, int attribute, int *value); /* called by kernels; see gpul_exec_machine_options */
 	uint64_t next_id;                                                     /* the next id of a stream or an allocation */
 };
@@ -118,14 +118,13 @@ CUresult soft_lock_initialised(void);
  * copies, kernel launches and allocations; those for an event; and those for some types of graph nodes. */
 CUresult soft_lock_also_in_callback(void);
 bool soft_is_in_callback(void);
-/* Note that the calling thread is about to call a function of the program, or has returned from it. */
+/* Record that the calling thread is about to call a function of the program (begins), or has returned from it. */
 void soft_in_callback(bool begins);
 /* Begin a call that needs a current context, which *out receives; the lock is held on success. */
 CUresult soft_enter(struct context **out);
 /* Like soft_enter(), but succeeds even if the context has had a fault: for property queries. */
 CUresult soft_enter_after_fault(struct context **out);
-/* Get an attribute of a device; attribute 0: the number of devices.  Returns false if there is no such attribute.  Takes no lock,
- * because workers call it. */
+/* Get an attribute of a device; attribute 0: the number of devices.  false: no such attribute.  Takes no lock, because workers call it. */
 bool soft_device_attribute(unsigned device, int attribute, int *value);
 CUresult soft_find_device(CUdevice dev, struct device **out);
 CUresult soft_find_context(CUcontext handle, struct context **out); /* the caller holds the lock */
@@ -140,15 +139,14 @@ bool soft_pop_current(void **handle);
 /* ---- cu_visible.c -------------------------------------------------------------------------- */
 
 CUresult soft_choose_devices(void); /* fills in soft.device; called by cuInit */
-/* cu_init.c: choose the compute capability, the CUDA version, and the memory size of each device; *in_group: it is a control group's
- * limit. */
+/* cu_init.c: choose the compute capability, the CUDA version, and the memory size of each device; *in_group: a control group limits it. */
 CUresult soft_choose_cc(unsigned *out);
 CUresult soft_choose_version(int *out); /* the CUDA version that cuDriverGetVersion() returns */
 CUresult soft_choose_memory(uint64_t *bytes, bool *in_group);
-int soft_count_physical(void);                              /* count the devices of the machine, whether this process sees them or not */
-void soft_uuid_text(int physical, char out[48]);            /* write the UUID as nvidia-smi does, "GPU-..." */
-void soft_device_uuid(const struct device *d, CUuuid *out); /* the UUID is the same in every process */
-struct device *soft_device_of_uuid(const unsigned char uuid[16]); /* NULL: this process does not see it */
+int soft_count_physical(void);                   /* counts the devices of the machine, including those that CUDA_VISIBLE_DEVICES hides */
+void soft_uuid_text(int physical, char out[48]); /* write the UUID as nvidia-smi does, "GPU-..." */
+void soft_device_uuid(const struct device *d, CUuuid *out);       /* the UUID is the same in every process */
+struct device *soft_device_of_uuid(const unsigned char uuid[16]); /* returns NULL if this process does not see the device */
 
 /* ---- cu_handle.c: the caller holds the lock ------------------------------------------------ */
 
@@ -165,31 +163,30 @@ enum handle_kind {
 void *soft_handle_new(enum handle_kind kind, void *object); /* NULL: out of memory */
 void *soft_handle_find(enum handle_kind kind, const void *handle);
 void soft_handle_free(const void *handle);                       /* accepts NULL */
-bool soft_handle_was(enum handle_kind kind, const void *handle); /* true: the handle was valid once */
+bool soft_handle_was(enum handle_kind kind, const void *handle); /* returns true if the handle was valid at an earlier time */
 
 /* ---- cu_tools.c: start the tools that GPULOAD_SOFT_TOOLS names, before any code is loaded --------- */
 
 CUresult soft_start_tools(void);
-/* Call before a context is destroyed.  If tools are loaded, wait some seconds for its kernels to end, so that the tools see
- * all of them. The caller holds the lock, which is released meanwhile. */
+/* Call before a context is destroyed. If tools are loaded, wait some seconds for the context's kernels to end, so that the tools see
+ * all of them. The caller holds the lock, which is released during the wait. */
 void soft_tools_await(struct context *ctx);
 
 /* ---- cu_report.c: messages to the user ----------------------------------------------------- */
 
-/* Return r and log the reason: for a mistake of the program as a notice (gpul_log_mistake(); not with GPULOAD_SOFT_QUIET=1),
- * for a result that programs also cause on purpose, such as CUDA_ERROR_NOT_SUPPORTED, at level info. */
+/* Return r and log the reason. A mistake of the program is logged as a notice (gpul_log_mistake(); not with GPULOAD_SOFT_QUIET=1); a
+ * result that programs also cause on purpose, such as CUDA_ERROR_NOT_SUPPORTED, at level info. */
 CUresult soft_refuse(CUresult r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Return r, which is an expected result in this case, and log the reason at level info. */
 CUresult soft_answer(CUresult r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Return r, and explain why the handle is not valid.  The caller holds the lock. */
 CUresult soft_refuse_handle(CUresult r, enum handle_kind kind, const void *handle);
-/* Store the text of a kernel's fault, or the reason why a kernel cannot run, for gpuloadSoftLastFault; print it unless
- * GPULOAD_SOFT_QUIET=1. */
+/* Store the reason of a kernel's fault, or why a kernel cannot run, for gpuloadSoftLastFault; print it unless GPULOAD_SOFT_QUIET=1. */
 void soft_report_fault(const char *text);
 /* Like soft_report_fault(), for a kernel's fault, with the line of CUDA C++ below it. */
 void soft_report_kernel_fault(const gpul_exec_fault *fault);
 /* cu_source_line.c: write the CUDA C++ line of a fault, without its newline; "" if it is unknown or the file has changed. loaded:
- * when images were loaded, in seconds since 1970. */
+ * when images were first loaded, in seconds since 1970. */
 void soft_source_line(const gpul_exec_fault *fault, int64_t loaded, char *buf, size_t buf_bytes);
 /* Return the name that messages use for an image in memory: see gpuloadSoftNameImages. */
 const char *soft_image_name(void);
@@ -201,7 +198,7 @@ bool soft_is_readable(const void *data, size_t bytes);
 
 /* ---- cu_settle.c: the caller holds the lock ------------------------------------------------- */
 
-struct move { /* a running copy or fill; the ranges include the gaps between rows */
+struct move { /* a copy or fill that is running; the ranges include the gaps between the rows of a 2D copy */
 	struct link link;
 	uint64_t dst, src;
 	size_t dst_bytes, src_bytes;
@@ -209,8 +206,8 @@ struct move { /* a running copy or fill; the ranges include the gaps between row
 
 void soft_move_begin(struct move *m);
 void soft_move_end(struct move *m);
-/* Wait until running copies, and accesses that kernels have begun, no longer use [base, base + bytes); does not wait
- * for whole kernels.  The caller has removed the range from the engine's table.  May release the lock. */
+/* Wait until running copies, and memory accesses that kernels have begun, no longer use [base, base + bytes); does not wait for whole
+ * kernels. The caller has removed the range from the engine's table. May release the lock. */
 void soft_settle(uint64_t base, size_t bytes);
 
 #endif

@@ -78,8 +78,7 @@ const char *gpuloadSoftCheckTools(const char *list)
 	return err.text;
 }
 
-/* Let memcheck treat cuMemAlloc memory as unwritten, for callers that fill it with a pattern before a kernel writes it.  No
- * kernel may be using the memory. */
+/* Let memcheck treat memory of cuMemAlloc as unwritten, although the caller has filled it.  No kernel may be using the memory. */
 void gpuloadSoftForgetMemory(uint64_t address, size_t bytes)
 {
 	gpul_memcheck_forget(address, bytes);
@@ -90,7 +89,7 @@ static void finish_tools(void)
 	(void)gpuloadSoftFinishTools(0);
 }
 
-/* Exit with N of GPULOAD_SOFT_TOOLS_EXIT=N instead of 0 if a tool has found an error. */
+/* At process exit, change exit status 0 to the N of GPULOAD_SOFT_TOOLS_EXIT=N if a tool has found an error. */
 static void exit_with_errors(int status, void *number)
 {
 	if (status || !gpuloadSoftFinishTools(0))
@@ -99,7 +98,7 @@ static void exit_with_errors(int status, void *number)
 	_exit((int)(intptr_t)number);
 }
 
-/* Make the process fail, because the tools could not start: nothing was checked, so it must not appear to have passed. */
+/* Make the process fail because the tools could not start: nothing was checked, so the process must not appear to have passed. */
 static void exit_unchecked(int status, void *unused)
 {
 	enum { USAGE = 2 };

@@ -112,7 +112,7 @@ static bool is_listed(int physical)
 	return false;
 }
 
-/* Choose devices up to the first invalid item; numbers and UUIDs must not be mixed. */
+/* Choose the listed devices up to the first invalid item of the list; numbers and UUIDs must not be mixed. */
 static CUresult choose_listed(const char *list, int n_physical)
 {
 	bool by_uuid = is_uuid(list);

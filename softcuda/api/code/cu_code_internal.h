@@ -10,10 +10,10 @@
 struct soft_image {       /* the PTX to load, and the memory that contains it */
 	const char *text; /* text_bytes characters, then NUL */
 	size_t text_bytes;
-	gpul_source *source; /* the opened fatbin; or NULL */
+	gpul_source *source; /* the fatbin that contains the PTX, opened; NULL: none */
 	gpul_unpacked unpacked;
-	char *own;     /* text that was linked, or copied from a cubin; or NULL */
-	bool is_valid; /* the linker made the text from PTX that has been parsed */
+	char *own;     /* owned: a text that was linked or copied; NULL: none */
+	bool is_valid; /* the text is known to be valid, because the linker made it from parsed PTX */
 };
 
 /* Parsed PTX, which the programs of several contexts share. */
@@ -24,7 +24,7 @@ struct parsed {
 	char name[128];          /* the name of the image in fault messages and logs */
 };
 
-/* A program.  It belongs to a module, or to a library, which shares it with the first context that uses it. */
+/* A decoded program.  It belongs to a module, or to a library, which shares it with the first context that uses the library. */
 struct code {
 	unsigned refs;
 	gpul_exec_program *program;
@@ -44,15 +44,15 @@ struct function {
 };
 
 struct module {
-	struct link link;       /* in context->modules */
-	struct link of_library; /* in library->instances */
+	struct link link;       /* link in context->modules */
+	struct link of_library; /* link in library->instances */
 	void *handle;
 	struct context *ctx;
 	struct library *library; /* NULL: loaded by cuModuleLoad* */
 	struct code *code;
 	struct function *functions;
 	size_t n_functions;
-	struct link managed; /* the managed variables, as allocations */
+	struct link managed; /* head of the list of the module's managed variables, which are struct allocation */
 };
 
 struct kernel {
@@ -68,7 +68,7 @@ struct library {
 	void *handle;
 	char no_code[256]; /* why the image has no kernels: see soft_image_is_other(); "" if it is PTX or device code */
 	struct code *code;
-	bool code_lent; /* true: the module of a context already uses `code` */
+	bool code_lent; /* true: a module of the library already uses `code` */
 	struct kernel *kernels;
 	size_t n_kernels;
 	struct link instances; /* the library's modules, one for each context */
@@ -76,11 +76,11 @@ struct library {
 
 /* ---- cu_refusal.c -------------------------------------------------------------------------- */
 
-/* Return CUDA_ERROR_NOT_SUPPORTED if the kernel reaches an instruction that is not interpreted; the reason is reported like a fault. */
+/* Return CUDA_ERROR_NOT_SUPPORTED, and report the reason like a fault, if the kernel reaches an instruction that is not implemented. */
 CUresult soft_check_kernel(const gpul_exec_kernel *k);
-/* The same when a program requests the function, but has not launched it. */
+/* Like soft_check_kernel(), for a program that requests the function; a kernel that is decoded later is checked by its first launch. */
 CUresult soft_check_request(const gpul_exec_kernel *k);
-/* Complete the information of a kernel. */
+/* Parse the body of the kernel, if that was postponed, so that all attributes of the kernel are known. */
 CUresult soft_prepare(const gpul_exec_kernel *k);
 /* Write a line for each kernel of the program that cannot run; "" if all can.  Returns text. */
 const char *soft_refused_kernels(const gpul_exec_program *p, char *text, size_t text_bytes);
@@ -104,9 +104,8 @@ void soft_jit_done(const struct jit_log *log, const char *info);
  * to why, and *out is zeroed.  CUDA_ERROR_INVALID_VALUE: data cannot be read. */
 CUresult soft_image_open(const void *data, size_t n_bytes, struct soft_image *out, char *why, size_t why_bytes);
 void soft_image_close(struct soft_image *image);
-/* True: data is something other than PTX and device code.  An H200 (driver 13) loads even a host object, an archive, LTO-IR or
- * any text, as a library without kernels, because it parses an image only when a kernel is first needed; cuda-core's tests
- * load an empty image. */
+/* Returns true if data is something other than PTX and device code. An H200 (driver 13) loads any such image as a library without
+ * kernels, because it parses an image only when a kernel is first needed; cuda-core's tests load an empty image. */
 bool soft_image_is_other(const void *data, size_t n_bytes);
 /* Choose the image of this kind that suits the interpreter best from all images of one unit (one program); NULL: none. */
 const gpul_image *soft_best_image(gpul_image_kind kind, const gpul_image *all, size_t n);
@@ -116,10 +115,9 @@ CUresult soft_open_file(const char *path, gpul_file *out); /* the caller calls g
 
 /* Parse PTX; with GPULOAD_SOFT_STRICT=1 also refuse what ptxas refuses.  *out is untouched or NULL on failure, and *err has the reason. */
 CUresult soft_parse_ptx(const char *text, size_t text_bytes, const char *name, gpul_ptx_module **out, gpul_error *err);
-/* Create a program from an image, which may be moved to the program: soft_image_close() is right in any case.  The caller does not
- * hold the lock. */
+/* Create a program from an image, whose text it may take over; the caller still calls soft_image_close(), and does not hold the lock. */
 CUresult soft_code_create(struct soft_image *image, const char *name, const struct jit_log *log, struct code **out);
-/* Create another program of the same PTX.  The caller holds the lock, which is released meanwhile. */
+/* Create another program from the PTX of c.  The caller holds the lock, which is released meanwhile. */
 CUresult soft_code_again(const struct code *c, struct code **out);
 void soft_code_unref(struct code *c); /* the caller holds the lock */
 CUresult soft_module_create(struct context *ctx, struct code *code, struct module **out);
@@ -138,11 +136,10 @@ struct launch_op {
 
 extern const struct op_kind soft_launch_kind;
 
-/* Check a launch in ctx, and create its operation; s NULL: it is the work of a graph node, in the context of
- * the node's function.  The caller holds the lock. */
+/* Check a launch in ctx and create its operation; s NULL: for a graph node, in the context of its function.  The caller holds the lock. */
 CUresult soft_launch_new(struct context *ctx, struct stream *s, CUfunction handle, const gpul_exec_launch_config *c, void **params,
 			 void **extra, struct op **out);
-/* Fail if the grid of a node's work is empty.  The caller holds the lock. */
+/* Fail if the launch of a graph node has an empty grid.  The caller holds the lock. */
 CUresult soft_launch_check(const struct op *op);
 
 /* ---- cu_library.c, cu_function.c, cu_occupancy.c -------------------------------------------------- */
@@ -153,9 +150,9 @@ CUresult soft_library_instance(struct library *l, struct context *ctx, struct mo
 CUresult soft_find_function(struct context *ctx, CUfunction handle, struct function **out);
 /* Call soft_enter() and soft_find_function(); on success the lock is held. */
 CUresult soft_enter_function(CUfunction handle, struct function **out);
-/* The same, and prepare the function. */
+/* Like soft_enter_function(), and call soft_prepare() for the kernel of the function. */
 CUresult soft_enter_prepared(CUfunction handle, struct function **out);
-int soft_max_dynamic(const struct function *f); /* bytes of dynamic shared memory that a launch of f may have; f is prepared */
+int soft_max_dynamic(const struct function *f); /* bytes of dynamic shared memory that a launch of f may use; requires soft_prepare() */
 int soft_blocks_per_sm(const struct function *f, int block_threads, size_t dynamic_shared_bytes);
 
 #endif

@@ -1,7 +1,6 @@
 /* cu_function.c — attributes, parameters and names of functions and kernels.
  *
- * A CUkernel may be cast to CUfunction and used in any call with a CUfunction parameter, where it means the kernel's
- * function in the current context. */
+ * A CUkernel may be cast to CUfunction and passed to any call; it then means its function in the current context. */
 #include "softcuda/api/code/cu_code_internal.h"
 #include "softcuda/exec/shown_name_internal.h"
 
@@ -88,7 +87,7 @@ static const gpul_exec_kernel_info *kernel_info(const struct kernel *k)
 	return gpul_exec_kernel_info_of(kernel_of(k));
 }
 
-/* Find a kernel and prepare it; the lock is held on success. */
+/* Find a kernel and call soft_prepare() for it; the lock is held on success. */
 static CUresult enter_prepared_kernel(CUkernel handle, CUdevice dev, struct kernel **out)
 {
 	struct device *d;
@@ -111,7 +110,7 @@ static CUresult get_attribute(int *value, CUfunction_attribute attribute, const 
 {
 	if (!value || attribute < 0 || attribute >= CU_FUNC_ATTRIBUTE_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
-	*value = 0; /* 0: the cache mode, and the scheduling policy of clusters */
+	*value = 0; /* the value of attributes without a branch below: the cache mode and the cluster scheduling policy are always 0 */
 	if (attribute == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)
 		*value = (int)info->max_threads;
 	else if (attribute == CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)
@@ -164,7 +163,7 @@ static CUresult set_attribute(CUfunction_attribute attribute, int value, const g
 		return CUDA_SUCCESS;
 	}
 	if (attribute == CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE)
-		return CUDA_SUCCESS;     /* only a hint */
+		return CUDA_SUCCESS;     /* ignored: the attribute is only a hint */
 	return CUDA_ERROR_INVALID_VALUE; /* all other attributes are read-only */
 }
 
@@ -295,7 +294,7 @@ EXPORT CUresult cuKernelGetParamInfo(CUkernel handle, size_t index, size_t *offs
 {
 	struct context *ctx;
 	struct kernel *k;
-	CUresult r = soft_enter(&ctx); /* NVIDIA's driver requires a context: cuda-core's tests expect an error without one */
+	CUresult r = soft_enter(&ctx); /* NVIDIA's driver requires a current context; cuda-core's tests expect an error without one */
 
 	if (r)
 		return r;

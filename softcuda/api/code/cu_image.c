@@ -34,10 +34,10 @@ static CUresult refuse_image(const gpul_error *err, char *why, size_t why_bytes)
 
 /* ---- programs of several parts ------------------------------------------------------------ */
 
-struct part { /* the PTX of one unit of a program */
+struct part { /* the PTX of one compilation unit of a program */
 	struct soft_image image;
 	gpul_ptx_module *module;
-	const void *fatbin; /* of a linked one: where the part comes from, and whether it could be read */
+	const void *fatbin; /* only for an image that nvcc linked: the fatbin that this part is read from */
 	CUresult result;
 	char why[256];
 };
@@ -81,7 +81,7 @@ static void free_parts(parts *all)
 
 /* ---- cubins ------------------------------------------------------------------------------- */
 
-/* Collect the PTX texts that a cubin contains; a damaged cubin counts as one without. */
+/* Collect the PTX texts in a cubin; a damaged cubin is treated as a cubin without PTX. */
 static CUresult read_texts(const void *cubin, size_t n_bytes, parts *all)
 {
 	for (;;) {
@@ -97,7 +97,7 @@ static CUresult read_texts(const void *cubin, size_t n_bytes, parts *all)
 	}
 }
 
-/* Find the PTX of a cubin, whose texts are linked if there are several.  CUDA_ERROR_NO_BINARY_FOR_GPU: it has none. */
+/* Find the PTX of a cubin; several texts are linked into one.  CUDA_ERROR_NO_BINARY_FOR_GPU: the cubin has no PTX. */
 static CUresult from_cubin(const void *cubin, size_t n_bytes, struct soft_image *out, char *why, size_t why_bytes)
 {
 	static const char name[] = "the PTX of a cubin";
@@ -135,9 +135,9 @@ static CUresult from_elf(const unsigned char *p, size_t n_bytes, struct soft_ima
 
 /* ---- fatbins ------------------------------------------------------------------------------ */
 
-/* True: image a is better than the best so far.  A GPU's driver chooses the highest target that is not above the device, and the
- * last of equal targets.  The interpreter runs any target; if all are above the device, choose the lowest, which is the least
- * likely to use new instructions, and plain code before code with the suffix "a". */
+/* Returns true if image a is better than the best so far. A GPU's driver chooses the highest target that is not above the device, and
+ * the last of equal targets. The interpreter runs any target, so if all are above the device, choose the lowest, which is the least
+ * likely to use new instructions, and prefer code whose target has no suffix "a". */
 static bool is_better(const gpul_image *a, const gpul_image *best)
 {
 	const unsigned device = soft.cc;
@@ -176,7 +176,7 @@ static CUresult from_machine_code(const gpul_image *best, struct soft_image *out
 	return r;
 }
 
-/* List the images of a fatbin, which *source then owns. */
+/* List the images of a fatbin; *source owns the list. */
 static gpul_status list_images(const void *fatbin, size_t n_bytes, gpul_source **source, const gpul_image **all, size_t *n, gpul_error *err)
 {
 	gpul_status st = gpul_source_of(fatbin, n_bytes, "fatbin", source, err);
@@ -188,7 +188,7 @@ static gpul_status list_images(const void *fatbin, size_t n_bytes, gpul_source *
 	if (st)
 		return st;
 	damaged = gpul_images_damaged(list, n);
-	if (*n) /* a driver refuses a partly damaged image */
+	if (*n) /* some images are damaged: NVIDIA's driver refuses such a fatbin as a whole */
 		return gpul_fail(err, damaged->status, damaged->native, "%s", damaged->text);
 	*all = gpul_images_all(list, n);
 	return GPUL_OK;
@@ -220,7 +220,7 @@ enum format { FORMAT_PTX, FORMAT_CUBIN, FORMAT_WRAPPER, FORMAT_FATBIN, FORMAT_EM
 
 static enum format find_format(const void *data, size_t n_bytes)
 {
-	const char *text = data; /* compared with strncmp(), because the text may be shorter than 4 bytes */
+	const char *text = data; /* use strncmp() to compare it, because the text may be shorter than 4 bytes */
 	const unsigned char *p = data;
 
 	if (strncmp(text, "\177ELF", 4) == 0 && (n_bytes == 0 || n_bytes >= 20))
@@ -253,14 +253,14 @@ static void measure_image(void *image_at)
 		i->n_bytes = 0;
 }
 
-/* Check that the image is readable before parsing it: the parsers own memory, so a fault in them cannot be caught. */
+/* Check that the image is readable before parsing it.  The parsers allocate memory, which would leak if a fault inside them were caught. */
 static bool is_readable_image(const void *data, size_t n_bytes)
 {
 	struct image_at image = { data, n_bytes };
 	uint64_t address;
 
 	if (n_bytes)
-		return true; /* a file */
+		return true; /* only images in files have a known size, and a file that was opened is readable */
 	gpul_guard_refresh();
 	return gpul_guarded(NULL, measure_image, &image, &address) && soft_is_readable(image.data, image.n_bytes);
 }
@@ -270,17 +270,17 @@ static bool is_readable_image(const void *data, size_t n_bytes)
 struct wrapper {
 	uint32_t magic, version;
 	const void *fatbin;
-	const void *const *linked_from; /* version 2 only: the fatbins that were linked, then NULL */
+	const void *const *linked_from; /* version 2 only: list of the fatbins that were linked; ends with NULL */
 };
 
 static const char linked_fatbin[] = "a linked fatbin";
 
 struct reading {
 	parts all;
-	_Atomic size_t next; /* the first part that no thread has taken */
+	_Atomic size_t next; /* index of the first part that no thread has started to read */
 };
 
-/* Unpack and parse parts until there are no more; several threads do so. */
+/* Unpack and parse parts until there are no more.  Several threads execute this function. */
 static void read_parts(void *reading)
 {
 	struct reading *r = reading;
@@ -294,13 +294,13 @@ static void read_parts(void *reading)
 	}
 }
 
-/* The next fatbin that a linked one was made from; NULL: there are no more. */
+/* Return element i of the list of fatbins that nvcc linked; NULL: the end of the list. */
 static const void *next_fatbin(const struct wrapper *w, size_t i)
 {
 	return soft_is_readable(&w->linked_from[i], sizeof w->linked_from[i]) ? w->linked_from[i] : NULL;
 }
 
-/* Add the PTX that a driver would choose, as it is stored, to the key; false: there is none. */
+/* Add to the key the stored (compressed) PTX that a driver would choose from the fatbin; false: the fatbin contains no PTX. */
 static bool add_to_key(gpul_cache_key *key, const void *fatbin)
 {
 	const gpul_image *best = NULL, *all = NULL;
@@ -316,10 +316,10 @@ static bool add_to_key(gpul_cache_key *key, const void *fatbin)
 	return best;
 }
 
-/* The key of the cached link; NULL: it is not cached. */
+/* Return the key under which the result of linking is cached; NULL: do not cache it. */
 static gpul_cache_key *key_of_link(const struct wrapper *w)
 {
-	gpul_cache_key *key = gpul_cache_key_create("PTX linked by the software driver, 1"); /* 2 when ptx/link writes other text */
+	gpul_cache_key *key = gpul_cache_key_create("PTX linked by the software driver, 1"); /* increment the 1 if ptx/link changes */
 	const void *fatbin;
 
 	for (size_t i = 0; key && (fatbin = next_fatbin(w, i)); i++)
@@ -344,7 +344,7 @@ static CUresult list_parts(const struct wrapper *w, parts *all)
 	return CUDA_SUCCESS;
 }
 
-/* Read all parts; on failure returns the error of the first part that has one. */
+/* Read all parts in parallel; on failure return the error of the first part that could not be read. */
 static CUresult read_all(struct reading *r, char *why, size_t why_bytes)
 {
 	const unsigned n_cpus = gpul_cpus();
@@ -405,7 +405,7 @@ static CUresult from_wrapper(const void *data, struct soft_image *out, char *why
 	return r;
 }
 
-/* ---- any image ---------------------------------------------------------------------------- */
+/* ---- images of any format ------------------------------------------------------------------ */
 
 bool soft_image_is_other(const void *data, size_t n_bytes)
 {
@@ -423,8 +423,8 @@ static CUresult refuse_format(enum format f, const unsigned char *data, char *wh
 	return CUDA_ERROR_INVALID_IMAGE;
 }
 
-/* Print one line for each library with such images, and one for all others: a library often returns only its own error, without the
- * reason. */
+/* Print one line for each shared library whose images contain only machine code, and one line for all other images, because a library
+ * often returns only an error of its own, without the reason. */
 static void report_machine_code(const void *image)
 {
 	enum { MAX_LIBRARIES = 16 };

@@ -46,7 +46,7 @@ CUresult soft_jit_error(const struct jit_log *log, CUresult r, const char *text)
 {
 	write_log(log->error, log->error_bytes, log->error_filled, text);
 	write_log(log->info, log->info_bytes, log->info_filled, "");
-	/* A program that passes a buffer reads the messages there, and may try several images on purpose. */
+	/* A program that passes a buffer reads the messages there, and may try several images on purpose: print no error. */
 	return log->error && log->error_bytes ? soft_answer(r, "%s", text) : soft_refuse(r, "%s", text);
 }
 

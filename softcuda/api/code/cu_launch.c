@@ -133,7 +133,7 @@ static CUresult check_arguments(const gpul_exec_kernel_info *info, bool has_para
 	return CUDA_SUCCESS;
 }
 
-/* The program's argument lists are read under a guard, because a stray pointer must not end the process. */
+/* The program's argument lists are read under a guard that catches SIGSEGV, because a wrong pointer must not end the process. */
 struct arguments {
 	const gpul_exec_kernel_info *info;
 	void **params, **extra;
@@ -258,7 +258,7 @@ static void run_launch(struct op *op)
 	gpul_status st = GPUL_ENOMEM;
 	CUresult r = have_machine();
 
-	op->refs++; /* launch_done() may run before gpul_exec_launch_start() returns */
+	op->refs++; /* keeps op alive: launch_done() may run before gpul_exec_launch_start() returns */
 	l->config.done = launch_done;
 	l->config.done_user = op;
 	l->config.grid_id = op->ctx->next_grid_id++;
@@ -268,13 +268,13 @@ static void run_launch(struct op *op)
 		st = gpul_exec_launch_start(soft.machine, &l->config, &running, &err);
 	soft_lock();
 	l->running = running;
-	/* The context may have failed meanwhile.  When op has ended, its context may have been freed. */
+	/* The context may have failed while the lock was released.  If op has ended, do not read op->ctx, which may have been freed. */
 	if (!st && !op->ended && op->ctx->fault)
 		gpul_exec_launch_abort(running);
 	if (st) {
 		r = st == GPUL_EINVAL ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
 		soft_refuse(r, "%s", err.text);
-		if (op->deferred) /* the call that queued op has already returned success */
+		if (op->deferred) /* the call that queued op has already returned CUDA_SUCCESS */
 			soft_context_fail(op->ctx, r);
 		soft_op_end(op, r);
 	}
@@ -348,7 +348,7 @@ CUresult soft_launch_new(struct context *ctx, struct stream *s, CUfunction handl
 				SHOWN_NAME(f->info->name));
 	if (!r)
 		r = soft_check_kernel(f->kernel);
-	if (!r && s && !product(c->grid)) /* a node's grid can be set later: cuGraphLaunch() checks it */
+	if (!r && s && !product(c->grid)) /* the grid of a graph node can be set later, so cuGraphLaunch() checks it */
 		r = refuse_empty(f->info->name, c->grid, c->block);
 	if (!r)
 		r = check_launch(f, c);
@@ -365,7 +365,7 @@ CUresult soft_launch_new(struct context *ctx, struct stream *s, CUfunction handl
 	}
 	l->config = *c;
 	l->config.kernel = f->kernel;
-	l->config.device = (unsigned)f->module->ctx->device->ordinal; /* the nodes of one graph may run on several devices */
+	l->config.device = (unsigned)f->module->ctx->device->ordinal; /* the nodes of one graph may run on different devices */
 	l->config.params = l->params;
 	l->handle = handle;
 	l->code = f->module->code;
@@ -387,7 +387,7 @@ static CUresult queue_launch(CUfunction handle, gpul_exec_launch_config *c, CUst
 	if (!r) {
 		r = soft_capture_or_submit(op);
 		if (!r && !op->deferred && op->ended && !CONTAINER(op, struct launch_op, op)->running)
-			r = op->result; /* the kernel did not start */
+			r = op->result; /* the kernel could not be started */
 		soft_op_release(op);
 	}
 	soft_unlock();
@@ -434,8 +434,7 @@ static CUresult set_cluster(unsigned x, unsigned y, unsigned z, gpul_exec_launch
 	return CUDA_SUCCESS;
 }
 
-/* Apply a launch attribute.  Hints about caches, scheduling and overlap are ignored; other attributes that are not supported are
- * refused. */
+/* Apply a launch attribute.  Hints about caches, scheduling and overlap are ignored; other unsupported attributes are refused. */
 static CUresult apply_attribute(const CUlaunchAttribute *a, gpul_exec_launch_config *c)
 {
 	switch ((int)a->id) {

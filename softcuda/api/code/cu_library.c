@@ -85,9 +85,7 @@ static CUresult load_library(CUlibrary *out, const void *data, size_t n_bytes, c
 	static const char no_kernels[] = ".version 8.0\n.target sm_50\n.address_size 64\n";
 	struct soft_image image;
 	char why[256] = "";
-	CUresult r = soft_image_open(
-		data, n_bytes, &image, why,
-		sizeof why); /* after a first failure, which `why` names, this may have succeeded by linking the image's parts */
+	CUresult r = soft_image_open(data, n_bytes, &image, why, sizeof why); /* `why` may contain an error even on success */
 	const bool is_empty = r && r != CUDA_ERROR_INVALID_VALUE && soft_image_is_other(data, n_bytes);
 
 	if (is_empty) {
@@ -102,7 +100,7 @@ static CUresult load_library(CUlibrary *out, const void *data, size_t n_bytes, c
 	return r;
 }
 
-/* Check the options.  Library options are ignored: they describe the ownership of the image's memory, but this call copies the image. */
+/* Check the options.  Library options are ignored: they state who owns the image's memory, but this call copies the image. */
 static CUresult check_options(unsigned n_jit, CUjit_option *jit, void **jit_values, unsigned n, CUlibraryOption *options,
 			      struct jit_log *log)
 {
@@ -243,7 +241,7 @@ EXPORT CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int n, CUl
 	return CUDA_SUCCESS;
 }
 
-/* ---- in a context ----------------------------------------------------------------------- */
+/* ---- the module of a library in a context ------------------------------------------------ */
 
 static struct module *find_instance(struct library *l, struct context *ctx)
 {
@@ -272,7 +270,7 @@ CUresult soft_library_instance(struct library *l, struct context *ctx, struct mo
 		r = soft_code_again(l->code, &code);
 		if (r)
 			return r;
-		*out = find_instance(l, ctx); /* another thread may have created it */
+		*out = find_instance(l, ctx); /* another thread may have created the instance meanwhile */
 		if (*out) {
 			soft_code_unref(code);
 			return CUDA_SUCCESS;

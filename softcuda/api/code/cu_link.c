@@ -117,7 +117,7 @@ static CUresult refuse_machine_code(struct linker *l)
 			      "with nvcc -dc -gencode arch=compute_75,code=compute_75, or with -lineinfo");
 }
 
-/* Add the PTX that ptxas kept in a cubin; a damaged cubin has none. */
+/* Add the PTX that ptxas kept in a cubin; a damaged cubin is treated as a cubin without PTX. */
 static CUresult add_cubin(struct linker *l, const void *cubin, size_t n_bytes, const char *name)
 {
 	for (size_t i = 0;; i++) {
@@ -137,7 +137,7 @@ static CUresult add_cubin(struct linker *l, const void *cubin, size_t n_bytes, c
 	}
 }
 
-/* Add the best image of a unit. */
+/* Add the image of a compilation unit that suits the interpreter best. */
 static CUresult add_unit(struct linker *l, const gpul_image *all, size_t n, const char *name)
 {
 	const gpul_image *ptx = soft_best_image(GPUL_IMAGE_PTX, all, n), *cubin = soft_best_image(GPUL_IMAGE_CUBIN, all, n);
@@ -155,7 +155,7 @@ static CUresult add_unit(struct linker *l, const gpul_image *all, size_t n, cons
 	return r;
 }
 
-/* Add the PTX of each unit (program) of a file; the images of a unit are adjacent in the list. */
+/* Add the PTX of each compilation unit of a file; the images of one unit are adjacent in the list. */
 static CUresult add_units(struct linker *l, const gpul_images *list, const char *name)
 {
 	size_t n, end;
@@ -325,7 +325,7 @@ static CUresult link_inputs(struct linker *l, char **text, size_t *text_bytes)
 	return st ? refuse_input(l, &err, CUDA_ERROR_INVALID_PTX) : CUDA_SUCCESS;
 }
 
-/* Keep a single PTX text unchanged, so that messages give its own line numbers. */
+/* Use a single PTX text unchanged instead of linking it, so that messages contain its own line numbers. */
 static void keep_only_text(struct linker *l, char **text, size_t *text_bytes)
 {
 	struct input *only = &l->inputs.at[0];

@@ -9,7 +9,7 @@
 #include "core/log.h"
 #include "ptx/strict/strict.h"
 
-enum { LEAST_LATER = 1 << 20 /* bytes of PTX: smaller texts are parsed and decoded at once, in 20 ms */ };
+enum { LEAST_LATER = 1 << 20 /* bytes of PTX: smaller texts are parsed and decoded when they are loaded, which takes at most 20 ms */ };
 
 /* ---- code: a program, independent of contexts --------------------------------------------------- */
 
@@ -63,7 +63,7 @@ CUresult soft_parse_ptx(const char *text, size_t text_bytes, const char *name, g
 	return st == GPUL_EUNSUPPORTED ? CUDA_ERROR_UNSUPPORTED_PTX_VERSION : st ? load_result(st) : CUDA_SUCCESS;
 }
 
-/* True: parse and decode bodies when they are needed.  GPULOAD_SOFT_LAZY=1 does so for all PTX, for tests; 0 for none. */
+/* Returns true if bodies must be parsed and decoded later, when needed.  GPULOAD_SOFT_LAZY=1 does so for all PTX, for tests; 0 for none. */
 static bool parses_later(const struct soft_image *image)
 {
 	const char *wish = secure_getenv("GPULOAD_SOFT_LAZY"), *strict = secure_getenv("GPULOAD_SOFT_STRICT");
@@ -75,7 +75,7 @@ static bool parses_later(const struct soft_image *image)
 	return image->is_valid && image->text_bytes >= LEAST_LATER;
 }
 
-/* Make the image own its text, which may be the program's. */
+/* Copy the text into memory of the image if the program owns the text. */
 static bool own_text(struct soft_image *image)
 {
 	if (image->own || image->unpacked.bytes)
@@ -89,7 +89,7 @@ static bool own_text(struct soft_image *image)
 	return true;
 }
 
-/* Parse the declarations of the image, which moves to *p. */
+/* Parse the declarations of the image; on success *p owns the image. */
 static bool parse_heads(struct soft_image *image, struct parsed *p)
 {
 	if (!own_text(image) || gpul_ptx_parse_lazy(image->text, image->text_bytes, p->name, &p->module, NULL))
@@ -127,7 +127,7 @@ static void release_parsed(struct parsed *p)
 	free(p);
 }
 
-/* Create a program of p; the program's code refers to p without counting itself. */
+/* Create a program from p.  The program points to p, but the caller increments p's reference count. */
 static CUresult create_program(struct parsed *p, const struct jit_log *log, struct code **out)
 {
 	struct code *code = calloc(1, sizeof *code);
@@ -139,7 +139,7 @@ static CUresult create_program(struct parsed *p, const struct jit_log *log, stru
 	code->refs = 1;
 	code->parsed = p;
 	code->target_sm = (int)p->module->sm;
-	/* gpul_exec_program_create() releases its share of the module, even when it fails. */
+	/* gpul_exec_program_create() takes over this reference to the module, even when it fails. */
 	st = gpul_exec_program_create(soft.memory, gpul_ptx_module_share(p->module), p->name, &code->program, &err);
 	if (st) {
 		free(code);
@@ -217,8 +217,8 @@ static CUresult create_functions(struct module *m)
 	return CUDA_SUCCESS;
 }
 
-/* Set the access rights to the module's variables.  Only kernels on the module's device may access them, unless they are
- * managed; NVIDIA's driver does not map them for peers, either. */
+/* Set the access rights to the module's variables. Only kernels on the module's device may access them, unless they are managed;
+ * NVIDIA's driver does not map variables for peer devices, either. */
 static CUresult set_up_variables(struct module *m)
 {
 	const gpul_exec_program *p = m->code->program;

@@ -16,8 +16,7 @@ int soft_blocks_per_sm(const struct function *f, int block_threads, size_t dynam
 	return (int)gpul_exec_blocks_per_sm((uint32_t)block_threads, f->info->shared_bytes + (uint32_t)dynamic_shared_bytes);
 }
 
-/* Find the function.  Unlike other queries of functions, these need a current context, as with NVIDIA's driver.  The lock is held on
- * success. */
+/* Find the function; the lock is held on success.  These calls need a current context, as with NVIDIA's driver; other queries do not. */
 static CUresult enter_resident(CUfunction handle, struct function **out)
 {
 	struct context *ctx;
@@ -67,7 +66,7 @@ EXPORT CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *min_grid, int *bl
 	r = enter_resident(handle, &f);
 	if (r)
 		return r;
-	soft_unlock(); /* because shared_of_block is a function of the program and can call the driver */
+	soft_unlock(); /* shared_of_block is a function of the program, which can call the driver */
 	int limit = block_limit > 0 ? block_limit : MAX_BLOCK_THREADS;
 
 	if (limit > (int)f->info->max_threads)
@@ -120,7 +119,7 @@ static uint64_t product(unsigned x, unsigned y, unsigned z)
 	return x > most || y > most || z > most ? UINT64_MAX : (uint64_t)x * y * z;
 }
 
-/* The number of blocks in each cluster of a launch; 0: the configuration is invalid. */
+/* Return the number of blocks in each cluster of a launch; 0: the configuration is invalid. */
 static unsigned cluster_blocks(const CUlaunchConfig *config, const struct function *f)
 {
 	const uint32_t *own = f->info->cluster;
@@ -151,7 +150,7 @@ static int blocks_of_config(const struct function *f, const CUlaunchConfig *conf
 	return soft_blocks_per_sm(f, (int)(config->blockDimX * config->blockDimY * config->blockDimZ), config->sharedMemBytes);
 }
 
-/* The interpreter limits only the number of resident blocks (exec/machine/residency.c): a cluster may use any multiprocessors. */
+/* Only the number of resident blocks is limited (exec/machine/residency.c): the blocks of a cluster may be on any multiprocessors. */
 EXPORT CUresult cuOccupancyMaxActiveClusters(int *n, CUfunction handle, const CUlaunchConfig *config)
 {
 	struct function *f;

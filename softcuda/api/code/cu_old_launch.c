@@ -13,7 +13,7 @@ struct old_launch {
 	unsigned char params[MAX_OLD_BYTES];
 };
 
-/* Find the function and its launch values, which are initially 0; the lock is held on success. */
+/* Find the function and the launch parameters stored in it, which are initially 0; the lock is held on success. */
 static CUresult enter_old_launch(CUfunction handle, struct old_launch **out)
 {
 	struct function *f;

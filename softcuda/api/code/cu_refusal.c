@@ -1,4 +1,4 @@
-/* cu_refusal.c — kernels that cannot run, because they reach an instruction that is not interpreted, by calls by name.
+/* cu_refusal.c — kernels that cannot run, because they or functions that they call by name contain an instruction that is not implemented.
  *
  * Loading succeeds, so that the other kernels of the module can run. A kernel that cannot run is refused where a program first
  * requests a function that can be launched: cuModuleGetFunction, cuKernelGetFunction, cuFuncLoad or a launch. cuLibraryGetKernel

@@ -5,9 +5,9 @@
 
 _Static_assert(sizeof(CUDA_MEM_ALLOC_NODE_PARAMS_v2) == sizeof(CUDA_MEM_ALLOC_NODE_PARAMS), "the members are the same");
 
-/* The parameters of a node, as its make_work function expects them. */
+/* The parameters of a node, in the form that its make_work function expects. */
 struct any_work {
-	make_work *make; /* creates the node's work; NULL: the node has no work of this kind */
+	make_work *make; /* creates the node's work; NULL: nodes of this type have no work */
 	const void *params;
 	CUcontext ctx;
 	CUDA_KERNEL_NODE_PARAMS_v2 kernel;

@@ -29,7 +29,7 @@ static CUresult store_attribute(struct node *n, CUkernelNodeAttrID id, const CUk
 	return CUDA_SUCCESS;
 }
 
-/* Give the node its own copy of the work before a change: other nodes and executable graphs may share it. */
+/* Give the node its own copy of the work before changing it, because other nodes and executable graphs may share the work. */
 static struct gpul_exec_launch_config *own_config(struct node *n)
 {
 	struct op *work = soft_op_copy(n->work, NULL);

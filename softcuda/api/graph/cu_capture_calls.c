@@ -80,7 +80,7 @@ static CUstreamCaptureStatus status_of(const struct stream *s)
 	return s->capture->is_invalid ? CU_STREAM_CAPTURE_STATUS_INVALIDATED : CU_STREAM_CAPTURE_STATUS_ACTIVE;
 }
 
-/* Find the stream of a query; the lock is held on success. */
+/* Find the stream of a capture query; the lock is held on success. */
 static CUresult enter_query(CUstream handle, CUstreamCaptureStatus *status, struct stream **out)
 {
 	struct context *ctx;
@@ -88,7 +88,7 @@ static CUresult enter_query(CUstream handle, CUstreamCaptureStatus *status, stru
 
 	if (r)
 		return r;
-	r = soft_capture_check_query(*out, false); /* cuda.h, cuStreamIsCapturing: the capture is not invalidated */
+	r = soft_capture_check_query(*out, false); /* cuda.h, cuStreamIsCapturing: the query does not invalidate the capture */
 	if (r)
 		soft_unlock();
 	else
@@ -106,7 +106,7 @@ EXPORT CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *stat
 	return r;
 }
 
-/* List the nodes that the next operation will wait for, and the data of these dependencies; the arrays belong to the stream. */
+/* List the nodes that the next captured operation will wait for, and the edge data of these dependencies; the stream owns the arrays. */
 static CUresult list_tips(struct stream *s, const CUgraphNode **nodes, const CUgraphEdgeData **edges)
 {
 	CUgraphNode *list = realloc(s->tip_handles, (s->tips.n + 1) * sizeof *list);
@@ -132,7 +132,7 @@ static CUresult list_tips(struct stream *s, const CUgraphNode **nodes, const CUg
 	return CUDA_SUCCESS;
 }
 
-/* Besides *status, the results are set only while the stream is capturing. */
+/* *status is always set; the other results are set only while the stream is capturing. */
 EXPORT CUresult cuStreamGetCaptureInfo_v3(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
 					  const CUgraphNode **nodes, const CUgraphEdgeData **edges, size_t *n_nodes)
 {
@@ -166,7 +166,7 @@ EXPORT CUresult cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus *s
 	return cuStreamGetCaptureInfo_v2(stream, status, id, NULL, NULL, NULL);
 }
 
-/* ---- nodes of the program in a capture ------------------------------------------------------------------ */
+/* ---- dependencies that the program sets in a capture ----------------------------------------------------- */
 
 EXPORT CUresult cuStreamUpdateCaptureDependencies_v2(CUstream stream, CUgraphNode *nodes, const CUgraphEdgeData *data, size_t n,
 						     unsigned int flags)

@@ -45,7 +45,7 @@ static struct condition *find_condition(const struct graph *g, CUgraphConditiona
 	return c;
 }
 
-/* Give a new node its bodies, which are empty graphs. */
+/* Create the body graphs of a new conditional node; they are empty. */
 static CUresult add_bodies(struct node *n, unsigned count)
 {
 	CUresult r = CUDA_SUCCESS;

@@ -142,11 +142,11 @@ CUresult soft_conditional_new(const struct node *n, struct conditional_op **out)
 	return CUDA_SUCCESS;
 }
 
-/* ---- the first values --------------------------------------------------------------------------------------- */
+/* ---- the initial values of conditions ------------------------------------------------------------------------ */
 
-struct assign_op { /* assigns the first values, at the beginning of a launch */
+struct assign_op { /* an operation at the beginning of a launch that assigns the initial values of conditions */
 	struct op op;
-	struct condition **list; /* the list is owned, and holds a reference to each condition */
+	struct condition **list; /* owned list; each element is a reference to a condition */
 	size_t n;
 };
 

@@ -10,8 +10,8 @@ bool soft_is_plain_edge(const CUgraphEdgeData *data)
 	return memcmp(data, &plain, sizeof plain) == 0;
 }
 
-/* Check the data of dependencies.  A dependency may wait for a part of a kernel: until its blocks have started, or have
- * executed griddepcontrol. Here it always waits for the whole kernel, which is allowed.  The data is stored. */
+/* Check the edge data of dependencies. With such data, a dependency may wait only until the blocks of a kernel have started, or have
+ * executed griddepcontrol. Here it always waits for the whole kernel, which is allowed. The data is stored. */
 CUresult soft_check_edge_data(const CUgraphEdgeData *data, size_t n)
 {
 	for (size_t i = 0; data && i < n; i++) {
@@ -34,7 +34,7 @@ static bool find_edge(const struct graph *g, CUgraphNode from, CUgraphNode to, s
 	return *earlier && *later && *earlier != *later && (*earlier)->graph == g && (*later)->graph == g;
 }
 
-/* Returns true if the dependency exists, with this data (NULL: all of its bytes are 0). */
+/* Returns true if there is a dependency with this edge data (NULL: all of its bytes are 0). */
 static bool has_edge(const struct node *later, const struct node *earlier, const CUgraphEdgeData *data)
 {
 	static const CUgraphEdgeData plain;
@@ -70,7 +70,7 @@ EXPORT CUresult cuGraphAddDependencies_v2(CUgraph graph, const CUgraphNode *from
 		r = soft_find_graph(soft_lock_also_in_callback(), graph, &g);
 	if (r)
 		return r;
-	for (size_t i = 0; !r && i < n; i++) /* check all dependencies before adding any */
+	for (size_t i = 0; !r && i < n; i++) /* check all dependencies before adding the first one */
 		if (!find_edge(g, from[i], to[i], &earlier, &later) || soft_nodes_have(&later->waits_for, earlier))
 			r = CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0; !r && i < n; i++)
@@ -115,12 +115,12 @@ EXPORT CUresult cuGraphRemoveDependencies(CUgraph graph, const CUgraphNode *from
 
 /* ---- lists -------------------------------------------------------------------------------------------------- */
 
-/* Lists that a call fills: `room` elements each; those beyond the n that were found become NULL or 0. */
+/* The lists that a call fills, each with `room` elements; elements beyond the n that were found are set to NULL or 0. */
 struct edges {
 	CUgraphNode *from, *to; /* the caller's lists of nodes; NULL: not wanted */
 	CUgraphEdgeData *data;  /* the caller's list of edge data; NULL: not wanted */
 	size_t room, n;
-	bool lost; /* an edge has nonzero data, and the caller passed no list for it */
+	bool lost; /* true: an edge has nonzero data, but the caller passed no list for the data */
 };
 
 static void fill_in(struct edges *e, const struct node *earlier, const struct node *later, const CUgraphEdgeData *data)
@@ -138,8 +138,7 @@ static void fill_in(struct edges *e, const struct node *earlier, const struct no
 	e->n++;
 }
 
-/* Set *n_out.  On entry: the length of the lists (any value without lists); on return: the number of elements that were
- * filled in, or, without lists, that exist. */
+/* Set *n_out.  On entry: the length of the lists; on return: the number of elements stored, or that exist if there are no lists. */
 static void end_lists(struct edges *e, size_t *n_out)
 {
 	const bool counts = !e->from && !e->to;
@@ -205,7 +204,7 @@ EXPORT CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode handle, CUgraphNode 
 
 	if (r)
 		return r;
-	if (!out && !data) { /* only the number is requested: Warp does so for each of a graph's thousands of nodes */
+	if (!out && !data) { /* only the number of edges is wanted: Warp asks for it at each of a graph's thousands of nodes */
 		*n_out = n->n_dependents;
 		soft_unlock();
 		return CUDA_SUCCESS;

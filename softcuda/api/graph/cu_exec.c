@@ -3,10 +3,10 @@
  *     graph      a ──> b ──> d        steps    0 a   1 b   2 c   3 d
  *                └──> c ──┘           waits    1-0   2-0   3-1   3-2      (later-earlier)
  *
- * A launch copies the work of each step to a new operation, and queues all of them at once (soft_ops_submit). So an executable
- * graph can be changed, destroyed or launched again while it runs. A graph with several first or last nodes gets markers: one
- * that all its nodes wait for, and one that waits for all its nodes. If the graph has conditions to assign, there is an extra
- * step before the others; if it has user objects to keep until a launch has ended (cu_exec_keep.c), an extra step after them. */
+ * A launch copies the work of each step to a new operation, and queues all operations together (soft_ops_submit). So an executable
+ * graph can be changed, destroyed or launched again while it runs. A graph with several first or last nodes gets markers: steps
+ * without work, before and after all its nodes. If the graph has conditions to assign, there is an extra step before the others; if
+ * it has user objects to keep until a launch has ended (cu_exec_keep.c), an extra step after them. */
 #include "softcuda/api/graph/cu_graph_calls_internal.h"
 
 #include <stdlib.h>
@@ -51,7 +51,7 @@ static CUresult conditional_work(const struct node *n, struct op **out)
 	return r;
 }
 
-/* Append the step of a node; n NULL: a marker without a node. */
+/* Append the step of a node; n NULL: append a step without a node and without work. */
 static CUresult add_step(struct graph_exec *x, const struct node *n, size_t *index)
 {
 	struct op *work = n ? n->work : NULL;
@@ -83,7 +83,7 @@ static CUresult append_child(struct graph_exec *x, struct node *n)
 	return CUDA_SUCCESS;
 }
 
-/* Append a node's step (or its child graph's steps); nodes without predecessors wait for the step `begin`, if has_begin. */
+/* Append the step of a node, or the steps of its child graph; has_begin: nodes without predecessors wait for the step `begin`. */
 static CUresult append_node(struct graph_exec *x, struct node *n, bool has_begin, size_t begin)
 {
 	CUresult r;
@@ -133,7 +133,7 @@ static CUresult append_graph(struct graph_exec *x, const struct graph *g, size_t
 
 /* ---- whole graphs ----------------------------------------------------------------------------------- */
 
-/* Append a graph, and remember which steps are its own. */
+/* Append the steps of a graph, and record the range of these steps in x->graph. */
 static CUresult append_whole(struct graph_exec *x, const struct graph *g, size_t *first, size_t *last)
 {
 	CUresult r;
@@ -170,7 +170,7 @@ static CUresult new_body(const struct graph *g, struct graph_exec **out)
 	return r;
 }
 
-/* A node on a cycle, after soft_graph_sort() has failed; NULL: there is none. */
+/* Return a node that is on a cycle, after soft_graph_sort() has failed; NULL: there is none. */
 static CUgraphNode find_cycle(const struct graph *g)
 {
 	for (struct link *i = g->nodes.next; i != &g->nodes; i = i->next) {
@@ -217,7 +217,7 @@ CUresult soft_exec_new(struct graph *g, cuuint64_t flags, struct graph_exec **ou
 
 /* ---- the calls -------------------------------------------------------------------------------------- */
 
-/* Check whether kernels could launch the graph: it may contain only some node types, on one device, *device (NULL: none yet). */
+/* Check whether kernels could launch the graph: it may contain only some node types, all on one device: *device (NULL: not known yet). */
 static CUgraphInstantiateResult check_device_launch(const struct graph *g, const struct device **device)
 {
 	CUgraphInstantiateResult why = CUDA_GRAPH_INSTANTIATE_SUCCESS;
@@ -241,7 +241,6 @@ static CUgraphInstantiateResult check_device_launch(const struct graph *g, const
 	return why;
 }
 
-/* Check whether the graph may be instantiated with these flags. */
 static CUresult check_instantiate(const struct graph *g, cuuint64_t flags, CUgraphInstantiateResult *why)
 {
 	const cuuint64_t known = CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |
@@ -317,7 +316,7 @@ EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *out, CUgraph graph, uns
 	return flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD ? CUDA_ERROR_INVALID_VALUE : instantiate(out, graph, flags, &bad, &why);
 }
 
-/* The interfaces of CUDA 10 and 11 also have a buffer for the reason of a failure. */
+/* The version of this call in CUDA 10 and 11 has an additional buffer, for the reason of a failure. */
 EXPORT CUresult cuGraphInstantiate_v2(CUgraphExec *out, CUgraph graph, CUgraphNode *error_node, char *text, size_t text_bytes)
 {
 	CUgraphInstantiateResult why;
@@ -390,7 +389,7 @@ static CUresult capture_launch(struct stream *s, const struct graph_exec *x)
 	for (size_t i = 0; !r && i < x->n_steps; i++) {
 		struct op *work = x->steps[i].work;
 
-		if (soft_exec_is_keep(&x->steps[i])) /* the new graph has references of its own */
+		if (soft_exec_is_keep(&x->steps[i])) /* skip the step that holds user objects: the new graph gets its own references */
 			work = NULL;
 		else
 			work->refs++;
@@ -419,7 +418,7 @@ static struct graph_memory *memory_of(const struct exec_step *step, CUgraphNodeT
 	return step->type == type ? CONTAINER(step->work, const struct memory_op, op)->memory : NULL;
 }
 
-/* Check that the memory that the graph allocates is not allocated, and that the memory that it frees is. */
+/* Check that the memory that the graph will allocate is free, and that the memory that it will free is allocated. */
 static CUresult check_memory(const struct graph_exec *x)
 {
 	for (size_t i = 0; i < x->n_steps; i++) {
@@ -435,7 +434,7 @@ static CUresult check_memory(const struct graph_exec *x)
 	return CUDA_SUCCESS;
 }
 
-/* Record the memory that will be allocated after the launch. */
+/* Record which memory of the graph will be allocated when the launch has ended. */
 static void expect_memory(const struct graph_exec *x)
 {
 	struct graph_memory *m;
@@ -467,7 +466,7 @@ static CUresult launch_exec(struct stream *s, struct graph_exec *x)
 	last->refs++;
 	x->last = last; /* set before the call, which may release the lock */
 	r = soft_ops_submit(op, n, x->waits, x->n_waits, before);
-	if (r) { /* nothing was queued, and the lock was held all the time */
+	if (r) { /* on failure nothing was queued, and the lock was not released */
 		x->last = before;
 		soft_op_release(last);
 	} else if (before) {
@@ -501,7 +500,7 @@ EXPORT CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream)
 	return r;
 }
 
-/* A launch copies nothing to a device, so there is nothing to do in advance. */
+/* Nothing can be uploaded, because a launch copies nothing to a device. */
 EXPORT CUresult cuGraphUpload(CUgraphExec handle, CUstream stream)
 {
 	struct context *ctx;

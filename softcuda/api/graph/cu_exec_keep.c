@@ -1,11 +1,11 @@
-/* cu_exec_keep.c — the user objects of an executable graph. The graph's last step holds references to them, and each launch does
+/* cu_exec_keep.c — the user objects of an executable graph. The graph's last step holds references to them, and so does each launch
  * until it has ended. An update gives the step new objects, while unfinished launches keep the old ones. */
 #include "softcuda/api/graph/cu_graph_calls_internal.h"
 
 #include <stdlib.h>
 
 struct kept_objects {
-	unsigned refs; /* number of references: one for each operation that holds the objects */
+	unsigned refs; /* number of operations that refer to these objects */
 	struct user_objects list;
 };
 
@@ -28,8 +28,7 @@ static bool copy_keep(struct op *op)
 	return true;
 }
 
-/* Release the objects when the launch ends: the executable graph still refers to this operation, but must not keep the objects
- * alive. */
+/* Release the objects when the launch ends: the executable graph may still refer to this operation, but must not keep the objects alive. */
 static void drop_objects(struct op *op)
 {
 	struct kept_objects *k = CONTAINER(op, struct keep_op, op)->objects;
@@ -75,7 +74,7 @@ static bool collect_objects(struct user_objects *list, const struct graph *g)
 	return done;
 }
 
-/* Create the operation that keeps the objects.  Takes over their references, even on failure. */
+/* Create the operation that holds the objects.  The operation takes over the references in the list, even on failure. */
 static CUresult keep_work(struct user_objects *list, struct op **out)
 {
 	struct kept_objects *k = calloc(1, sizeof *k);

@@ -1,4 +1,4 @@
-/* cu_exec_update.c — change executable graphs, and find the nodes that they were made from. */
+/* cu_exec_update.c — change executable graphs, and find their steps by the nodes that the steps were made from. */
 #include "softcuda/api/graph/cu_graph_calls_internal.h"
 
 #include <string.h>
@@ -92,7 +92,7 @@ EXPORT CUresult cuGraphNodeGetEnabled(CUgraphExec exec, CUgraphNode node, unsign
 	return CUDA_SUCCESS;
 }
 
-/* ---- what may change ---------------------------------------------------------------------------------------- */
+/* ---- what an update may change ------------------------------------------------------------------------------- */
 
 static CUgraphExecUpdateResult compare_launch(const struct op *old, const struct op *work)
 {
@@ -104,7 +104,7 @@ static CUgraphExecUpdateResult compare_launch(const struct op *old, const struct
 							      : CU_GRAPH_EXEC_UPDATE_SUCCESS;
 }
 
-/* Only one-dimensional copies may change, and neither end may change between memory of this driver and other memory. */
+/* Only one-dimensional copies may change, and neither end may change between memory of this driver and memory of the program. */
 static CUgraphExecUpdateResult compare_copy(const struct op *old, const struct op *work)
 {
 	const struct copy *a = &CONTAINER(old, const struct copy_op, op)->copy, *b = &CONTAINER(work, const struct copy_op, op)->copy;
@@ -152,14 +152,14 @@ CUgraphExecUpdateResult soft_compare_work(const struct op *old, const struct op 
 	return CU_GRAPH_EXEC_UPDATE_SUCCESS;
 }
 
-/* ---- all nodes at once -------------------------------------------------------------------------------------- */
+/* ---- updating a whole graph ---------------------------------------------------------------------------------- */
 
 static struct exec_part whole(const struct graph_exec *x)
 {
 	return x->graph;
 }
 
-/* Find the first step of b that differs from the corresponding step of a; nodes are matched by position. */
+/* Find the first step of b that differs from the corresponding step of a; steps correspond if they have the same position. */
 static CUgraphExecUpdateResult compare(const struct graph_exec *a, struct exec_part pa, const struct graph_exec *b, struct exec_part pb,
 				       CUgraphExecUpdateResultInfo *info);
 
@@ -209,7 +209,7 @@ static CUgraphExecUpdateResult compare(const struct graph_exec *a, struct exec_p
 	return r;
 }
 
-/* Copy the nodes of the old steps to the new ones, so that later calls with these nodes find the steps. */
+/* Set the nodes of the new steps to those of the old steps, so that later calls with the old nodes find the new steps. */
 static void keep_nodes(const struct graph_exec *to, const struct graph_exec *from)
 {
 	for (size_t i = 0; i < to->n_steps && i < from->n_steps; i++) {
@@ -237,7 +237,7 @@ static void take_over(struct graph_exec *x, struct exec_part px, const struct gr
 	}
 }
 
-/* Copy the initial values of conditions to the step before the graph. */
+/* Copy the initial values of conditions to the step that assigns them before the graph runs. */
 static void take_over_first(struct graph_exec *x, const struct graph_exec *from)
 {
 	if (x->graph.first_step != from->graph.first_step || !x->graph.first_step)
@@ -246,7 +246,7 @@ static void take_over_first(struct graph_exec *x, const struct graph_exec *from)
 	soft_exec_set_work(&x->steps[0], from->steps[0].work);
 }
 
-/* Replace all of x (child NULL), or the part of x that was a child graph, by g. */
+/* Replace all of x (child NULL), or the steps of x that were made from a child graph, by the steps of g. */
 static CUresult update(struct graph_exec *x, const struct exec_child *child, struct graph *g, CUgraphExecUpdateResultInfo *info)
 {
 	const struct exec_part part = child ? child->part : whole(x);

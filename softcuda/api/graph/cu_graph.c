@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Take the lock for a call about a type of node.  An H200 allows such calls in a callback for the types listed here. */
+/* Take the lock for a call about a type of node.  An H200 allows such calls in a callback only for the node types listed here. */
 CUresult soft_lock_for_type(CUgraphNodeType type)
 {
 	switch (type) {
@@ -89,7 +89,7 @@ EXPORT CUresult cuGraphCreate(CUgraph *out, unsigned int flags)
 	return r;
 }
 
-/* A graph in a node is destroyed with the node; a graph that is being captured, by the caller of cuStreamEndCapture. */
+/* Fails for a graph that a node owns and destroys, and for one that is being captured and belongs to the caller of cuStreamEndCapture. */
 EXPORT CUresult cuGraphDestroy(CUgraph handle)
 {
 	struct graph *g;
@@ -119,7 +119,7 @@ EXPORT CUresult cuGraphNodeGetType(CUgraphNode handle, CUgraphNodeType *type)
 
 /* ---- lists of nodes ----------------------------------------------------------------------------------- */
 
-/* A list that a call fills: at most `room` handles; unused elements become NULL. */
+/* The list of nodes that a call fills: at most `room` handles; unused elements are set to NULL. */
 struct filler {
 	CUgraphNode *out; /* the caller's list; NULL: only count the nodes */
 	size_t room, n;
@@ -132,8 +132,7 @@ static void fill_in(struct filler *f, const struct node *n)
 	f->n++;
 }
 
-/* Set *n_out.  On entry: the length of the caller's list; on return: the number of nodes that it received, or, without a list,
- * that exist. */
+/* Set *n_out.  On entry: the length of the caller's list; on return: the number of nodes stored, or that exist if there is no list. */
 static void end_list(const struct filler *f, size_t *n_out)
 {
 	for (size_t i = f->n; f->out && i < f->room; i++)

@@ -6,17 +6,16 @@
 #include "softcuda/api/memory/cu_memory_internal.h"
 #include "softcuda/api/stream/cu_graph_internal.h"
 
-/* One operation of an executable graph, in the order in which a launch queues them.  The first step waits for the
+/* One operation of an executable graph; the steps are in the order in which a launch queues them. The first step waits for the
  * stream's earlier work; the stream's later work waits for the last step. */
 struct exec_step {
-	/* the step's work, to which this is a reference; a marker (an empty or disabled node, a
-	 * fork or a join) has no work */
+	/* holds a reference to the step's work; NULL: a marker (an empty or disabled node, a fork or a join), which has no work */
 	struct op *work;
 	struct op *disabled; /* holds a reference to the work of a disabled node; NULL: enabled */
 	CUgraphNodeType type;
 	uint64_t node_id;     /* id of the step's node; 0: none */
 	uint64_t cloned_from; /* id of the node from which the node was cloned; 0: none */
-	CUgraphNode node;     /* the handle of the node */
+	CUgraphNode node;
 };
 
 /* The part of the lists of an executable graph that comes from one graph: steps and waits [first, end). */
@@ -24,7 +23,7 @@ struct exec_part {
 	size_t first_step, end_step, first_wait, end_wait;
 };
 
-struct exec_child { /* a node with a child graph */
+struct exec_child { /* the steps of a node that contains a child graph */
 	uint64_t node_id, cloned_from;
 	struct exec_part part;
 };
@@ -37,12 +36,12 @@ struct graph_exec {
 	struct exec_child *children;
 	size_t n_steps, steps_room, n_waits, waits_room, n_children, children_room;
 	struct exec_part graph; /* the whole graph, without the steps added before and after it */
-	struct op *last;        /* holds a reference to the last operation of the newest launch: the next launch waits for it */
-	void *only_of;          /* handle of the source graph if it may be instantiated only once; NULL: any other graph */
+	struct op *last;        /* the last operation of the newest launch, which the next launch waits for; holds a reference */
+	void *only_of;          /* handle of the source graph, if only one executable graph of it may exist; NULL: any other graph */
 	cuuint64_t flags;
 };
 
-/* The work of a conditional node: it runs one of its bodies, or repeats its only body. */
+/* The work of a conditional node, which runs one of its bodies, or runs its only body repeatedly. */
 struct conditional_op {
 	struct op op;
 	struct condition *condition; /* holds a reference */
@@ -52,10 +51,8 @@ struct conditional_op {
 };
 extern const struct op_kind soft_conditional_kind;
 
-/* Take the lock for a call that adds, reads or changes nodes of one type. */
 CUresult soft_lock_for_type(CUgraphNodeType type);
-/* `locked` is the result of taking the lock: if it is CUDA_SUCCESS, find the graph or executable graph of a handle.  On success
- * the lock is held. */
+/* If the lock was taken (`locked` is CUDA_SUCCESS), find the graph or executable graph of a handle.  On success the lock is held. */
 CUresult soft_find_graph(CUresult locked, CUgraph handle, struct graph **out);
 CUresult soft_find_exec(CUresult locked, CUgraphExec handle, struct graph_exec **out);
 /* Begin a call with a graph, a node or an executable graph; on success the lock is held. */
@@ -64,26 +61,26 @@ CUresult soft_enter_node(CUgraphNode handle, struct node **out);
 CUresult soft_enter_exec(CUgraphExec handle, struct graph_exec **out);
 /* Like soft_enter_node(), for a node of this type. */
 CUresult soft_enter_node_of(CUgraphNode handle, CUgraphNodeType type, struct node **out);
-/* Find nodes of a graph; duplicates are refused.  data may be NULL.  The caller holds the lock and clears *out, even on failure. */
+/* Find nodes of a graph; duplicates are refused.  data may be NULL.  The caller holds the lock, and clears *out even on failure. */
 CUresult soft_find_nodes(const struct graph *g, const CUgraphNode *handles, const CUgraphEdgeData *data, size_t n, struct node_list *out);
 /* Return CUDA_ERROR_INVALID_VALUE if the data of an edge is not supported.  data may be NULL. */
 CUresult soft_check_edge_data(const CUgraphEdgeData *data, size_t n);
-bool soft_is_plain_edge(const CUgraphEdgeData *data); /* all bytes are 0 */
+bool soft_is_plain_edge(const CUgraphEdgeData *data); /* true: all bytes of the edge data are 0 */
 bool soft_has_memory_nodes(const struct graph *g);
 
 /* A function that creates a node's work from its parameters.  The caller holds the lock.  ctx NULL: the current context. */
 typedef CUresult make_work(const void *params, CUcontext ctx, struct op **out);
 
 make_work soft_make_kernel, soft_make_copy, soft_make_fill, soft_make_host_call, soft_make_record, soft_make_wait, soft_make_values;
-/* Add a node whose work `make` creates; make NULL: no work. */
+/* Add a node, and call `make` to create its work; make NULL: the node has no work. */
 CUresult soft_add_node(CUgraphNode *out, CUgraph graph, const CUgraphNode *waits_for, const CUgraphEdgeData *data, size_t n,
 		       CUgraphNodeType type, make_work *make, const void *params, CUcontext ctx);
 CUresult soft_set_node(CUgraphNode handle, CUgraphNodeType type, make_work *make, const void *params, CUcontext ctx);
 CUresult soft_set_exec_node(CUgraphExec exec, CUgraphNode handle, CUgraphNodeType type, make_work *make, const void *params, CUcontext ctx);
-/* Get the current context; its fault, if it has one, is returned as an error. */
+/* Get the current context; if the context has had a fault, return the fault as an error. */
 CUresult soft_current_context(struct context **out);
 
-/* ---- the kinds of nodes with calls of their own ------------------------------------------------------------ */
+/* ---- node types with their own calls ------------------------------------------------------------------------ */
 
 CUresult soft_add_child(CUgraphNode *out, CUgraph graph, const CUgraphNode *waits_for, const CUgraphEdgeData *data, size_t n,
 			CUDA_CHILD_GRAPH_NODE_PARAMS *params);
@@ -96,30 +93,30 @@ CUresult soft_add_conditional(CUgraphNode *out, CUgraph graph, const CUgraphNode
 
 /* ---- executable graphs: the caller holds the lock ---------------------------------------------------------- */
 
-/* Instantiate g.  *bad: the handle of a node on a cycle, or NULL. */
-CUresult soft_exec_new(struct graph *g, cuuint64_t flags, struct graph_exec **out, CUgraphNode *bad); /* creates no handle */
+/* Instantiate g.  On failure *bad is the handle of a node on a cycle, or NULL. */
+CUresult soft_exec_new(struct graph *g, cuuint64_t flags, struct graph_exec **out, CUgraphNode *bad); /* does not create a handle */
 void soft_exec_unref(struct graph_exec *x);
-/* Create operations of s from the steps; the caller releases them.  room: extra elements to allocate in the list. */
+/* Create operations in stream s from the steps; the caller releases them.  room: number of additional elements to allocate in the list. */
 CUresult soft_exec_copy_steps(const struct graph_exec *x, struct stream *s, size_t room, struct op ***out);
-/* Find the step of a node, also in the bodies of conditional nodes; NULL: the executable graph was made from another graph. */
+/* Find the step of a node; the bodies of conditional nodes are searched, too.  NULL: the executable graph was made from another graph. */
 struct exec_step *soft_exec_find(const struct graph_exec *x, CUgraphNode handle, CUgraphNodeType type);
 void soft_exec_set_work(struct exec_step *step, struct op *work); /* takes over the caller's reference */
 /* Make room for one more element of a list; false: out of memory. */
 bool soft_exec_grow(void **list, size_t n, size_t *room, size_t element_bytes);
-/* Append a step with this work, whose reference it takes over, also on failure; n NULL: a step without a node. */
+/* Append a step with this work; takes over the reference to the work, even on failure.  n NULL: the step has no node. */
 CUresult soft_exec_add_work(struct graph_exec *x, const struct node *n, struct op *work, size_t *index);
 CUresult soft_exec_add_wait(struct graph_exec *x, size_t later, size_t earlier);
-/* Like soft_exec_add_work(), without a node; the step waits for the last one. */
+/* Like soft_exec_add_work(), but without a node; the new step waits for the step that was the last one. */
 CUresult soft_exec_append_last(struct graph_exec *x, struct op *work);
-/* Append a step that keeps the user objects of the graph, if it has any (cu_exec_keep.c). */
+/* Append a step that holds references to the user objects of the graph, if it has any (cu_exec_keep.c). */
 CUresult soft_exec_keep_objects(struct graph_exec *x, const struct graph *g);
-/* Keep the objects of `from` instead of the old ones; if `from` replaces only a child graph, keep both. */
+/* Replace the user objects of x by those of `from`; is_part: `from` replaces only a child graph, so x holds both. */
 CUresult soft_exec_replace_objects(struct graph_exec *x, const struct graph_exec *from, bool is_part);
 const struct user_objects *soft_exec_objects(const struct graph_exec *x);
 bool soft_exec_is_keep(const struct exec_step *step);
 /* Create the work of a conditional node, without its bodies. */
 CUresult soft_conditional_new(const struct node *n, struct conditional_op **out);
-/* Create the operation that runs before a graph and assigns the first values of its conditions. */
+/* Create the operation that runs before a graph and assigns the initial values of its conditions. */
 CUresult soft_assign_work(const struct graph *g, struct op **out); /* *out NULL: nothing to assign */
 /* Returns true if the graph has a condition that no node uses. */
 bool soft_has_unused_condition(const struct graph *g);

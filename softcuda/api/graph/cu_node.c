@@ -1,7 +1,6 @@
-/* cu_node.c — add nodes to a graph, read and change their parameters, also in an executable graph.
+/* cu_node.c — add nodes to a graph, read and change their parameters, and those of the steps of an executable graph.
  *
- * For each type of node, one function creates the work from the parameters, and one restores the parameters from the
- * work. */
+ * For each type of node, one function creates the work from the parameters, and one restores the parameters from the work. */
 #include "softcuda/api/graph/cu_graph_calls_internal.h"
 
 #include <stdlib.h>
@@ -53,7 +52,7 @@ CUresult soft_add_node(CUgraphNode *out, CUgraph graph, const CUgraphNode *waits
 	return r;
 }
 
-/* Keep the launch attributes that are part of the old work. */
+/* Copy the launch attributes that are part of the old work to the new work. */
 static void keep_attributes(struct op *work, const struct op *old)
 {
 	if (work->kind == &soft_launch_kind && old->kind == &soft_launch_kind)
@@ -117,7 +116,7 @@ CUresult soft_make_kernel(const void *params, CUcontext handle, struct op **out)
 	};
 
 	(void)handle;
-	/* a CUkernel may be passed in place of a CUfunction */
+	/* the program may pass a CUkernel instead of a CUfunction */
 	return r ? r : soft_launch_new(ctx, NULL, p->func ? p->func : (CUfunction)p->kern, &c, p->kernelParams, p->extra, out);
 }
 
@@ -154,7 +153,7 @@ EXPORT CUresult cuGraphAddKernelNode(CUgraphNode *out, CUgraph graph, const CUgr
 	return cuGraphAddKernelNode_v2(out, graph, waits_for, n, &p);
 }
 
-/* Set the list of addresses of the copied arguments; the node owns both. */
+/* Create the list of pointers to the copied arguments; the node owns the list, and its work owns the arguments. */
 static bool point_to_arguments(struct node *n)
 {
 	const struct launch_op *l = CONTAINER(n->work, struct launch_op, op);
@@ -253,7 +252,7 @@ EXPORT CUresult cuGraphAddMemcpyNode(CUgraphNode *out, CUgraph graph, const CUgr
 	return soft_add_node(out, graph, waits_for, NULL, n, CU_GRAPH_NODE_TYPE_MEMCPY, soft_make_copy, params, ctx);
 }
 
-/* The kinds of memory that the caller gave are not kept, because addresses are unified. */
+/* The memory types that the caller passed are not stored, because addresses are unified. */
 EXPORT CUresult cuGraphMemcpyNodeGetParams(CUgraphNode handle, CUDA_MEMCPY3D *out)
 {
 	struct node *n;
@@ -336,7 +335,7 @@ EXPORT CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode nod
 	return soft_set_exec_node(exec, node, CU_GRAPH_NODE_TYPE_MEMSET, soft_make_fill, params, ctx);
 }
 
-/* ---- functions of the program, and empty nodes ------------------------------------------------------------ */
+/* ---- host functions, and empty nodes ----------------------------------------------------------------------- */
 
 CUresult soft_make_host_call(const void *params, CUcontext handle, struct op **out)
 {
@@ -386,7 +385,7 @@ EXPORT CUresult cuGraphAddEmptyNode(CUgraphNode *out, CUgraph graph, const CUgra
 	return soft_add_node(out, graph, waits_for, NULL, n, CU_GRAPH_NODE_TYPE_EMPTY, NULL, NULL, NULL);
 }
 
-/* Use the graph itself as the child graph of a node in g, or give the node a copy. */
+/* Make the original graph the child graph of a node in g, or a copy of it, depending on `ownership`. */
 static CUresult take_child(const struct graph *g, struct graph *original, CUgraphChildGraphNodeOwnership ownership, struct graph **out)
 {
 	if (ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE)

@@ -1,4 +1,4 @@
-/* cu_value_node.c — nodes that wait for words in memory and write them; memory/cu_value.c implements their work. */
+/* cu_value_node.c — nodes that wait until words in memory have a value, or write words; memory/cu_value.c implements their work. */
 #include "softcuda/api/graph/cu_graph_calls_internal.h"
 
 CUresult soft_make_values(const void *params, CUcontext handle, struct op **out)
@@ -18,7 +18,7 @@ EXPORT CUresult cuGraphAddBatchMemOpNode(CUgraphNode *out, CUgraph graph, const 
 		      : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* The list belongs to the node and is valid until the node is changed or destroyed.  A graph runs in the context of its stream. */
+/* The node owns the list until it is changed or destroyed.  Graphs run in their stream's context, so .ctx is the current one. */
 EXPORT CUresult cuGraphBatchMemOpNodeGetParams(CUgraphNode handle, CUDA_BATCH_MEM_OP_NODE_PARAMS *out)
 {
 	struct node *n;

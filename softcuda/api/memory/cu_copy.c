@@ -1,7 +1,6 @@
 /* cu_copy.c — cuMemcpy and its variants: every call becomes a `struct copy`, queued on a stream.
  *
- * When an asynchronous copy from or to pageable memory returns, it has ended, or its source has been staged. A copy between
- * page-locked and device memory is only queued. */
+ * An asynchronous copy from or to pageable memory ends, or stages its source, before the call returns; other copies are only queued. */
 #include "softcuda/api/memory/cu_memory_internal.h"
 
 #include <stdlib.h>
@@ -58,9 +57,9 @@ static CUresult submit_copy(struct stream *s, const struct copy *c, enum when wh
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	copy = &CONTAINER(op, struct copy_op, op)->copy;
 	*copy = *c;
-	copy->is_waited_for = !s->capture && (when == WAITED_FOR || !c->dst_known); /* a captured copy has no caller that waits */
+	copy->is_waited_for = !s->capture && (when == WAITED_FOR || !c->dst_known); /* nobody waits for a captured copy */
 	keep_arrays(copy);
-	if (s->capture) { /* the graph reads the source when it is launched, so nothing is staged */
+	if (s->capture) { /* nothing is staged, because the graph reads the source when it is launched */
 		r = when == WAITED_FOR ? soft_capture_refuse(s, "a copy that the caller waits for") : soft_capture_or_submit(op);
 		goto release;
 	}
@@ -82,13 +81,13 @@ release:
 static CUresult check_end(const struct range_use *u, bool *known, bool *can_vanish)
 {
 	*can_vanish = false;
-	*known = u->side == SIDE_ARRAY; /* locate_in_array() has checked it */
+	*known = u->side == SIDE_ARRAY; /* locate_in_array() has already checked an end that is in an array */
 	if (*known)
 		return CUDA_SUCCESS;
 	return u->address ? soft_check_range(u, known, can_vanish) : soft_refuse(CUDA_ERROR_INVALID_VALUE, "copy: the %s is NULL", u->what);
 }
 
-/* Fill in the rest of *c, and check it. */
+/* Compute the sizes of both ends, and check that the copy may access the memory there. */
 static CUresult check_copy(struct copy *c, enum side dst_side, enum side src_side)
 {
 	struct range_use dst, src;
@@ -137,7 +136,7 @@ CUresult soft_copy(CUstream stream, uint64_t dst, enum side dst_side, uint64_t s
 	return r;
 }
 
-/* ---- one dimension ---------------------------------------------------------------------- */
+/* ---- copies in one dimension ------------------------------------------------------------- */
 
 EXPORT CUresult cuMemcpyHtoD_v2(CUdeviceptr dst, const void *src, size_t bytes)
 {
@@ -180,7 +179,7 @@ EXPORT CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CU
 	return soft_copy(stream, dst, SIDE_ANY, src, SIDE_ANY, bytes, QUEUED);
 }
 
-/* ---- two and three dimensions ---------------------------------------------------------------------- */
+/* ---- copies in two and three dimensions ------------------------------------------------------------- */
 
 /* The source or the destination of a CUDA_MEMCPY3D. */
 struct box_end {
@@ -246,7 +245,7 @@ static CUresult locate_box(const struct box_end *e, const CUDA_MEMCPY3D_v2 *c, c
 				   "copy: the pitch of %zu bytes is less than a row of %zu bytes, or the slice height is less "
 				   "than the height of the copy",
 				   *pitch, row_end);
-	/* The last byte must have an address; otherwise later sums would overflow. */
+	/* Check that the address of the last byte does not overflow, so that later address computations need no check. */
 	if (__builtin_mul_overflow(*pitch, e->height ? e->height : rows, slice) || __builtin_add_overflow(e->z, c->Depth, &last) ||
 	    __builtin_mul_overflow(last, *slice, &last) || __builtin_mul_overflow(rows, *pitch, &row_end))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -260,7 +259,7 @@ static CUresult locate_box(const struct box_end *e, const CUDA_MEMCPY3D_v2 *c, c
 	return CUDA_SUCCESS;
 }
 
-/* Convert the parameters of a copy; the caller holds the lock. */
+/* Convert the parameters of cuMemcpy3D to a struct copy; the caller holds the lock. */
 static CUresult read_box(const CUDA_MEMCPY3D_v2 *c, struct copy *copy, enum side *dst_side, enum side *src_side)
 {
 	char *src;

@@ -1,5 +1,4 @@
-/* cu_copy_batch.c — many copies in one call: cuMemcpyBatchAsync, cuMemcpy3DBatchAsync.  The copies of a batch may run in any order; here
- * they run in the order of the list. */
+/* cu_copy_batch.c — cuMemcpyBatchAsync and cuMemcpy3DBatchAsync.  A batch may run in any order; here it runs in the order of the list. */
 #include "softcuda/api/array/cu_array_internal.h"
 #include "softcuda/api/memory/cu_memory_internal.h"
 
@@ -29,7 +28,7 @@ static bool is_list(const void *list, size_t n, size_t element_bytes)
 	return !__builtin_mul_overflow(n, element_bytes, &bytes) && soft_is_readable(list, bytes);
 }
 
-/* ---- bytes ---------------------------------------------------------------------------------------- */
+/* ---- batches of copies in one dimension ------------------------------------------------------------ */
 
 static CUresult check_batch(size_t n, const CUmemcpyAttributes *attributes, const size_t *index, size_t n_attributes)
 {
@@ -86,9 +85,9 @@ EXPORT CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *dst, CUdeviceptr *src, size_t
 	return cuMemcpyBatchAsync(dst, src, bytes, n, attributes, index, n_attributes, NULL, stream);
 }
 
-/* ---- boxes ---------------------------------------------------------------------------------------- */
+/* ---- batches of copies in three dimensions --------------------------------------------------------- */
 
-/* One end of a copy, in bytes. */
+/* The source or the destination of a copy; all sizes are in bytes. */
 struct end {
 	CUmemorytype type;
 	CUarray array;

@@ -9,8 +9,8 @@
  * A call with Async is ordered only with its stream. */
 #include "softcuda/api/memory/cu_memory_internal.h"
 
-/* Make later work of `ctx` wait for `after`, which may be NULL.  *out is a marker operation that ends after `after` and
- * the earlier work of ctx; free it with soft_op_release().  The caller holds the lock. */
+/* Queue a marker in `ctx`, so that later work of ctx waits for the operation `after`, which may be NULL. The marker, *out, ends after
+ * `after` and the earlier work of ctx; free it with soft_op_release(). The caller holds the lock. */
 static CUresult add_marker(struct context *ctx, struct op *after, struct op **out)
 {
 	struct op *op = soft_op_new(ctx->legacy, &soft_marker);
@@ -72,8 +72,7 @@ static CUresult check_pair(CUcontext dst, CUcontext src)
 	return r;
 }
 
-/* Order the copy with the work of the contexts.  before: the current context waits for the contexts of dst and src; otherwise
- * both wait for the current context. */
+/* Order the copy with the work of the contexts.  before: the current context waits for those of dst and src; else they wait for it. */
 static CUresult order_contexts(CUcontext dst, CUcontext src, bool before)
 {
 	struct context *ctx, *pair[2];
@@ -109,7 +108,7 @@ EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_context, CUdevi
 	return r ? r : soft_copy(stream, dst, SIDE_DEVICE, src, SIDE_DEVICE, bytes, QUEUED);
 }
 
-/* Convert c to a copy without contexts, because addresses are unified. */
+/* Return the parameters of the copy without its contexts, which are not needed because addresses are unified. */
 static CUDA_MEMCPY3D_v2 without_contexts(const CUDA_MEMCPY3D_PEER *c)
 {
 	return (CUDA_MEMCPY3D_v2){

@@ -32,7 +32,7 @@ CUresult soft_fill_new(struct context *ctx, struct stream *s, const struct fill 
 	return CUDA_SUCCESS;
 }
 
-/* Fill height rows of width elements, pitch bytes apart. */
+/* Fill `height` rows of `width` elements; the rows begin `pitch` bytes apart. */
 CUresult soft_fill(CUstream stream, CUdeviceptr dst, size_t pitch, unsigned element_bytes, uint32_t value, size_t width, size_t height)
 {
 	const struct fill f = { (char *)(uintptr_t)dst, 0, width, height, pitch, element_bytes, value, false };

@@ -1,8 +1,8 @@
 /* cu_graph_memory.c — memory that the nodes of a graph allocate and free.
  *
- * The address is fixed when the node is created, so the address range is reserved at that time (the system provides a page when
- * it is accessed first). An allocation node gives the devices access to it; a free node revokes the access and returns the pages.
- * So an access at any other time is a fault, as on a GPU.
+ * The address is fixed when the node is created, so the address range is reserved at that time (the kernel provides each page at its
+ * first access). An allocation node gives the devices access to it; a free node revokes the access and returns the pages. So an
+ * access at any other time is a fault, as on a GPU.
  *
  *     node is added   launch        alloc runs          free runs              graph is destroyed
  *     ──┼───────────────┼──────────────┼───────────────────┼──────────────────────┼──
@@ -87,7 +87,7 @@ struct graph_memory *soft_graph_memory_at(uint64_t address)
 
 /* ---- allocating and freeing ------------------------------------------------------------------------------ */
 
-/* Returns true if the device has room for it, provided that nothing else is freed. */
+/* Returns true if the device has enough free memory for the allocation now. */
 bool soft_graph_memory_fits(const struct graph_memory *m)
 {
 	const struct device *d;
@@ -116,10 +116,10 @@ static void run_allocate(struct op *op)
 		soft_op_end(op, CUDA_ERROR_OUT_OF_MEMORY);
 		return;
 	}
-	if (m->is_live) /* CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH */
+	if (m->is_live) /* only with CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH: allocate the same memory again */
 		soft_graph_memory_drop(m->allocation);
 	else
-		m->refs++; /* until it is freed: the graph may be destroyed before */
+		m->refs++; /* this reference exists until the memory is freed, because the graph may be destroyed earlier */
 	soft_graph_memory_set_live(m, true);
 	soft_op_end(op, CUDA_SUCCESS);
 }
@@ -170,7 +170,7 @@ CUresult soft_graph_memory_work(const struct op_kind *kind, struct stream *s, st
 	return CUDA_SUCCESS;
 }
 
-/* ---- in a capture --------------------------------------------------------------------------------------- */
+/* ---- allocating and freeing in a capture ----------------------------------------------------------------- */
 
 CUresult soft_graph_memory_capture(struct stream *s, size_t bytes, CUdeviceptr *out)
 {
@@ -233,7 +233,7 @@ EXPORT CUresult cuDeviceGetGraphMemAttribute(CUdevice dev, CUgraphMem_attribute 
 	return CUDA_SUCCESS;
 }
 
-/* Only the maximum sizes can be set, and only to 0: they then restart at the current size. */
+/* The maximum sizes are the only values that can be set, and only to 0: each then restarts at the current size. */
 EXPORT CUresult cuDeviceSetGraphMemAttribute(CUdevice dev, CUgraphMem_attribute attribute, void *value)
 {
 	struct device *d;
@@ -253,7 +253,7 @@ EXPORT CUresult cuDeviceSetGraphMemAttribute(CUdevice dev, CUgraphMem_attribute 
 	return CUDA_SUCCESS;
 }
 
-/* Freed memory is returned at once, but until this call it is counted as used and reserved. */
+/* Freed memory is returned to the system immediately, but until this call it is counted as used and reserved. */
 EXPORT CUresult cuDeviceGraphMemTrim(CUdevice dev)
 {
 	struct device *d;

@@ -18,8 +18,8 @@ uint64_t soft_graph_memory_blocks(const struct device *d)
 	return (d->graph_live_bytes + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
 }
 
-/* Change the number of live bytes, and raise the bytes used and reserved: a GPU keeps freed memory mapped for the
- * next launches until cuDeviceGraphMemTrim(), so it counts as used and reserved. */
+/* Change the number of live bytes, and raise the bytes used and reserved: a GPU keeps freed memory mapped for the next launches until
+ * cuDeviceGraphMemTrim(), which therefore counts as used and reserved. */
 static void count_live(struct device *d, int64_t bytes)
 {
 	uint64_t *n = d->graph_memory;
@@ -40,7 +40,7 @@ uint32_t soft_graph_memory_unwritable(const struct graph_memory *m)
 	return m->readers & ~m->writers;
 }
 
-/* Give up the addresses of an allocation that is freed with its context, or whose last reference is dropped. */
+/* Unmap the address range of an allocation that is freed with its context, or whose last reference is dropped. */
 void soft_graph_memory_unmap(struct allocation *a)
 {
 	struct graph_memory *m = a->graph;
@@ -52,7 +52,7 @@ void soft_graph_memory_unmap(struct allocation *a)
 	munmap((void *)(uintptr_t)a->base, soft_graph_memory_rounded(a->bytes));
 }
 
-/* Return the pages to the system; their content is lost. */
+/* Return the pages to the system, so that their contents are lost. */
 void soft_graph_memory_drop(const struct allocation *a)
 {
 	madvise((void *)(uintptr_t)a->base, soft_graph_memory_rounded(a->bytes), MADV_DONTNEED);
@@ -71,7 +71,7 @@ void soft_graph_memory_set_live(struct graph_memory *m, bool is_live)
 		a->device->allocated_bytes += a->bytes;
 	} else {
 		a->device->allocated_bytes -= a->bytes;
-		gpul_exec_machine_settle(soft.machine); /* wait for accesses that have begun */
+		gpul_exec_machine_settle(soft.machine); /* wait for memory accesses that kernels have begun */
 		soft_graph_memory_drop(a);
 	}
 	count_live(a->device, is_live ? bytes : -bytes);

@@ -1,5 +1,4 @@
-/* cu_host.c — page-locked host memory: allocated by cuMemHostAlloc, or registered memory of the program.  Kernels
- * access it at the address that the CPU uses. */
+/* cu_host.c — page-locked host memory, allocated or registered (cuMemHostRegister).  Kernels access it at the address that the CPU uses. */
 #include "softcuda/api/memory/cu_memory_internal.h"
 
 #include <errno.h>
@@ -94,8 +93,7 @@ EXPORT CUresult cuMemHostGetFlags(unsigned int *flags, void *memory)
 	return r;
 }
 
-/* Map all pages now.  This fails for memory that is not mapped or not writable, or for which the system has no
- * pages (a full /dev/shm). */
+/* Map all pages now.  Fails if the memory is not mapped or not writable, or the system has no pages for it (a full /dev/shm). */
 static CUresult populate_registered(void *memory, size_t bytes, unsigned flags)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), end;
@@ -104,7 +102,7 @@ static CUresult populate_registered(void *memory, size_t bytes, unsigned flags)
 
 	if (__builtin_add_overflow((uintptr_t)memory, bytes, &end))
 		return CUDA_ERROR_INVALID_VALUE;
-	/* memory of a device, and before Linux 5.14: only check that the memory is mapped */
+	/* memory of an I/O device, or Linux before 5.14: only check that the memory is mapped */
 	if (flags & CU_MEMHOSTREGISTER_IOMEMORY || madvise((void *)from, 0, advice))
 		return !msync((void *)from, end - from, MS_ASYNC)
 			       ? CUDA_SUCCESS
@@ -178,7 +176,7 @@ EXPORT CUresult cuMemHostUnregister(void *memory)
 	if (!memory || r != CUDA_ERROR_INVALID_VALUE)
 		return r;
 	soft_lock();
-	known = soft_allocation_at((uintptr_t)memory); /* true: the address is within a region, but not its start */
+	known = soft_allocation_at((uintptr_t)memory); /* true: the address is inside a registered region, but not at its start */
 	soft_unlock();
 	return known ? r : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
 }

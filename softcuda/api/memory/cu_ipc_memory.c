@@ -83,7 +83,7 @@ static CUresult share_allocation(struct allocation *a)
 	if (r)
 		goto close_file;
 	a->shared = f;
-	gpul_exec_memory_written(soft.memory, a->base, 0, a->bytes); /* other processes may write it from now on */
+	gpul_exec_memory_written(soft.memory, a->base, 0, a->bytes); /* for memcheck: other processes can write the memory from now on */
 	return CUDA_SUCCESS;
 close_file:
 	soft_ipc_close(f);
@@ -99,7 +99,7 @@ static struct allocation *find_own(CUdeviceptr address)
 	return a && a->kind == ALLOC_DEVICE && !a->free_is_queued ? a : NULL;
 }
 
-/* Find the allocation and wait until no copy is running in it; the lock, once held again, keeps new copies out. */
+/* Find the allocation and wait until no copy is running in it; new copies cannot start while the caller holds the lock. */
 static struct allocation *find_settled(CUdeviceptr address)
 {
 	struct allocation *a = find_own(address);
@@ -234,8 +234,8 @@ EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr address)
 		return r;
 	a = find_opened_at(address);
 	if (a && a->n_opened == 1) {
-		soft_context_wait(a->ctx);   /* otherwise kernels of the context would fault */
-		a = find_opened_at(address); /* find it again: another thread may have closed it meanwhile */
+		soft_context_wait(a->ctx);   /* kernels of the context that access the memory later would fault */
+		a = find_opened_at(address); /* look it up again: another thread may have closed it meanwhile */
 	}
 	if (!a)
 		r = CUDA_ERROR_INVALID_VALUE;

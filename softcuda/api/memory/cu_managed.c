@@ -30,7 +30,7 @@ static CUresult find_range(CUdeviceptr address, size_t bytes, bool split, struct
 
 /* ---- locations -------------------------------------------------------------------------------- */
 
-/* Check a location, and store it with an id of 0 where the id is ignored. */
+/* Check a location and store it; if its type ignores the id, store the id 0. */
 static CUresult check_location(CUmemLocation l, bool nodes_too, CUmemLocation *out)
 {
 	int kind = (int)l.type;
@@ -53,7 +53,7 @@ static CUresult check_location(CUmemLocation l, bool nodes_too, CUmemLocation *o
 	return CUDA_SUCCESS;
 }
 
-/* The location of a device ordinal, for the older calls, which have an ordinal as parameter. */
+/* Return the location of a device ordinal, for the older calls, which have an ordinal as parameter. */
 static CUmemLocation location_of(CUdevice device)
 {
 	return device == CU_DEVICE_CPU ? (CUmemLocation){ .type = CU_MEM_LOCATION_TYPE_HOST }
@@ -143,9 +143,9 @@ EXPORT CUresult cuMemRangeGetAttribute(void *data, size_t data_bytes, CUmem_rang
 	return cuMemRangeGetAttributes(&data, &data_bytes, &attribute, 1, address, bytes);
 }
 
-/* ---- work in stream order, which moves no page --------------------------------------------------- */
+/* ---- calls in stream order, which move no pages --------------------------------------------------- */
 
-/* Queue an operation without work, so that the call takes its place in the stream; the caller holds the lock. */
+/* Queue an operation without work, so that the call is ordered with the other work of the stream; the caller holds the lock. */
 static CUresult queue_nothing(struct stream *s, const char *call)
 {
 	struct op *op;
@@ -193,7 +193,7 @@ EXPORT CUresult cuMemPrefetchAsync(CUdeviceptr address, size_t bytes, CUdevice d
 	return cuMemPrefetchAsync_v2(address, bytes, location_of(device), 0, stream);
 }
 
-/* Parts of managed memory, with one location for parts [index[k], index[k + 1]).  n_locations 0: no locations. */
+/* Ranges of managed memory; location k belongs to the ranges [index[k], index[k + 1]).  n_locations 0: there are no locations. */
 struct batch {
 	const CUdeviceptr *address;
 	const size_t *bytes;
@@ -228,7 +228,7 @@ static CUresult queue_batch(const struct batch *b, unsigned long long flags, CUs
 
 	if (r)
 		return r;
-	r = s == ctx->legacy ? CUDA_ERROR_INVALID_VALUE : check_batch(b, flags); /* CUDA Driver API: not the legacy stream */
+	r = s == ctx->legacy ? CUDA_ERROR_INVALID_VALUE : check_batch(b, flags); /* CUDA Driver API: the legacy stream is refused */
 	for (size_t i = 0; !r && i < b->n && b->n_locations; i++) {
 		if (k + 1 < b->n_locations && b->index[k + 1] == i)
 			k++;
@@ -248,7 +248,7 @@ EXPORT CUresult cuMemPrefetchBatchAsync(CUdeviceptr *address, size_t *bytes, siz
 	return queue_batch(&(struct batch){ address, bytes, n, location, index, n_locations }, flags, stream, "cuMemPrefetchBatchAsync");
 }
 
-/* Changes no bytes, because the contents of discarded memory are unspecified. */
+/* Changes no bytes, which is allowed because the contents of discarded memory are unspecified. */
 EXPORT CUresult cuMemDiscardBatchAsync(CUdeviceptr *address, size_t *bytes, size_t n, unsigned long long flags, CUstream stream)
 {
 	return queue_batch(&(struct batch){ .address = address, .bytes = bytes, .n = n }, flags, stream, "cuMemDiscardBatchAsync");
@@ -260,7 +260,7 @@ EXPORT CUresult cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *address, size_t *
 	return cuMemPrefetchBatchAsync(address, bytes, n, location, index, n_locations, flags, stream);
 }
 
-/* On a device with concurrent managed access, the attachment restricts no access. */
+/* With concurrent managed access, which this device has, the attachment does not restrict accesses. */
 EXPORT CUresult cuStreamAttachMemAsync(CUstream stream, CUdeviceptr address, size_t bytes, unsigned int flags)
 {
 	struct context *ctx;

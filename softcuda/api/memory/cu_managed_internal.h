@@ -24,9 +24,8 @@ struct managed_range {
 	struct managed_span *first, *end;
 };
 
-/* Find the spans of [address, address + bytes) in a (which may be NULL), rounded to whole pages.  split: divide the spans at both
- * ends, so that the result can be changed; otherwise the spans may extend beyond the range.  CUDA_ERROR_INVALID_VALUE: not
- * managed memory. */
+/* Find the spans of [address, address + bytes) in a (which may be NULL), rounded to whole pages. split: divide the spans at both
+ * ends, so that the result can be changed; else they may extend beyond the range. CUDA_ERROR_INVALID_VALUE: not managed memory. */
 CUresult soft_managed_find(const struct allocation *a, CUdeviceptr address, size_t bytes, bool split, struct managed_range *out);
 /* Store the value of one attribute of the spans in the caller's memory. */
 CUresult soft_managed_attribute(const struct managed_range *r, CUmem_range_attribute attribute, void *data, size_t data_bytes);

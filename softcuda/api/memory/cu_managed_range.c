@@ -30,7 +30,7 @@ void soft_managed_free(struct managed *m)
 	free(m);
 }
 
-/* Return the span that contains offset. */
+/* Return the index of the span that contains offset. */
 static size_t span_at(const struct managed *m, size_t offset)
 {
 	size_t i = m->n - 1;
@@ -40,7 +40,7 @@ static size_t span_at(const struct managed *m, size_t offset)
 	return i;
 }
 
-/* Make a span begin at offset; *index receives it.  Returns false if out of memory. */
+/* Divide a span, unless a span begins at offset already; *index receives the span that begins there.  Returns false if out of memory. */
 static bool split_at(struct managed *m, size_t offset, size_t *index)
 {
 	size_t i = span_at(m, offset);
@@ -119,8 +119,7 @@ static int is_read_mostly(const struct managed_range *r)
 	return 1;
 }
 
-/* List the devices that have the advice for all spans, then the CPU if it does: the order that NVIDIA's cuda-bindings tests
- * expect. The rest of the list is CU_DEVICE_INVALID. */
+/* List the devices with the advice for all spans, then the CPU (the order of cuda-bindings' tests), then CU_DEVICE_INVALID. */
 static void list_users(const struct managed_range *r, int *list, size_t n)
 {
 	uint32_t devices = UINT32_MAX;

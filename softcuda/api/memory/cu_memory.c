@@ -35,7 +35,7 @@ static const char *call_name(enum allocation_kind kind)
 	return labels[kind];
 }
 
-/* Returns true if the allocation counts in the device's allocated bytes.  Memory of another process is counted by that process. */
+/* Returns true if the allocation counts towards the device's allocated bytes.  Memory of another process counts only there. */
 static bool is_counted(const struct allocation *a)
 {
 	return a->kind == ALLOC_DEVICE || (a->pool && a->pool->device);
@@ -48,8 +48,8 @@ bool soft_is_on_host(const struct allocation *a)
 	return a->kind == ALLOC_HOST || a->kind == ALLOC_REGISTERED;
 }
 
-/* Bit d: device d may access the memory that cuMemAlloc allocated in the context.  These are the device of the context,
- * and the devices of contexts that called cuCtxEnablePeerAccess for it. */
+/* Return the devices (bit d: device d) that may access the memory that cuMemAlloc allocated in the context. These are the device of
+ * the context, and the devices of contexts that called cuCtxEnablePeerAccess for that context. */
 static uint32_t peer_devices(const struct context *owner)
 {
 	uint32_t devices = UINT32_C(1) << owner->device->ordinal;
@@ -64,7 +64,7 @@ static uint32_t peer_devices(const struct context *owner)
 	return devices;
 }
 
-/* Return the devices that must not access the allocation; bit d: device d. */
+/* Return the devices that must not access the allocation, as a mask: bit d is device d. */
 static uint32_t denied_devices(const struct allocation *a)
 {
 	uint32_t own = UINT32_C(1) << a->device->ordinal;
@@ -83,7 +83,7 @@ static uint32_t denied_devices(const struct allocation *a)
 	}
 }
 
-/* Return the devices that may only read the allocation; bit d: device d. */
+/* Return the devices that may only read the allocation, as a mask: bit d is device d. */
 static uint32_t read_only_devices(const struct allocation *a)
 {
 	if (a->kind == ALLOC_GRAPH)
@@ -121,14 +121,14 @@ void soft_update_pool_rights(const struct pool *p)
 	}
 }
 
-/* True for large allocations of cuMemAlloc: they occupy whole GPU pages, which contain nothing else. */
+/* Returns true for large allocations of cuMemAlloc: they occupy whole GPU pages, which contain nothing else. */
 static bool has_own_pages(const struct allocation *a)
 {
 	return a->kind == ALLOC_DEVICE && a->bytes >= 2 * HUGE_PAGE;
 }
 
-/* Return the bytes after an allocation that kernels may access, because a GPU allocates blocks of DEVICE_ALIGN bytes, for large
- * allocations pages of HUGE_PAGE bytes, and for host memory whole CPU pages.  0 if memcheck must find such accesses. */
+/* Return the number of bytes after an allocation that kernels may access: a GPU allocates blocks of DEVICE_ALIGN bytes, for large
+ * allocations pages of HUGE_PAGE bytes, and for host memory whole CPU pages. 0 if memcheck must find such accesses. */
 static uint64_t padding_of(const struct allocation *a)
 {
 	const bool is_host_page = a->kind == ALLOC_HOST || a->kind == ALLOC_MANAGED || a->kind == ALLOC_GRAPH || a->kind == ALLOC_VARIABLE;
@@ -175,9 +175,8 @@ CUresult soft_allocation_enter(struct context *ctx, struct allocation *a, unsign
 	return CUDA_SUCCESS;
 }
 
-/* Allocate the pages of a.  Allocations of cuMemAlloc share no page, because cuIpcGetMemHandle replaces its
- * pages by those of a file.  Large allocations request huge pages: the first access to 64 MiB took 15 ms instead
- * of 128 ms. */
+/* Allocate the pages of a. No two allocations of cuMemAlloc share a page, because cuIpcGetMemHandle replaces the pages of an
+ * allocation by those of a file. Large allocations request huge pages: the first access to 64 MiB took 15 ms instead of 128 ms. */
 static bool allocate_pages(struct allocation *a)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), align = page, zone = gpul_memcheck_red_zone(a->bytes);
@@ -194,7 +193,7 @@ static bool allocate_pages(struct allocation *a)
 	a->base = base + zone;
 	a->block_bytes = bytes;
 	if (align == HUGE_PAGE)
-		madvise((void *)(uintptr_t)a->base, bytes, MADV_HUGEPAGE); /* only a hint */
+		madvise((void *)(uintptr_t)a->base, bytes, MADV_HUGEPAGE); /* only a hint, so failure does not matter */
 	return true;
 }
 
@@ -219,7 +218,7 @@ static void free_pages(struct allocation *a)
 	} else if (a->in_file.next) {
 		soft_pool_file_unmap(a);
 	} else if (a->kind == ALLOC_IPC) {
-		gpul_exec_machine_settle(soft.machine); /* wait for accesses: otherwise a kernel of another context could crash */
+		gpul_exec_machine_settle(soft.machine); /* wait for running accesses of kernels, which would otherwise crash */
 		munmap(memory, a->bytes);
 	} else if (a->kind != ALLOC_REGISTERED && (!a->shared || unshare_pages(a)) && !gpul_memcheck_keep(a->base, a->block)) {
 		gpul_arena_give(a->block);
@@ -239,7 +238,7 @@ static CUresult check_room(const struct device *d, enum allocation_kind kind, si
 	return CUDA_SUCCESS;
 }
 
-/* Allocate memory as `wanted` describes it. */
+/* Allocate memory with the properties of `wanted`. */
 static CUresult allocate(struct context *ctx, const struct allocation *wanted, struct allocation **out)
 {
 	bool of_file = wanted->pool && wanted->pool->file;
@@ -455,7 +454,7 @@ CUresult soft_free_at(uint64_t address, unsigned kinds)
 	a = soft_allocation_at(address);
 	if (a)
 		soft_context_wait(a->ctx);
-	a = soft_allocation_at(address); /* find it again: another thread may have freed it while the lock was released */
+	a = soft_allocation_at(address); /* look it up again: another thread may have freed it while the lock was released */
 	if (a && a->base == address && a->graph && kinds & FREED_BY(ALLOC_DEVICE) && a->graph->will_be_live && a->graph->is_live) {
 		a->graph->will_be_live = false;
 		soft_graph_memory_set_live(a->graph, false);
@@ -501,7 +500,7 @@ EXPORT CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
 	*total_bytes = (size_t)soft.memory_bytes;
 	*free_bytes = (size_t)(soft.memory_bytes - ctx->device->allocated_bytes);
 	soft_unlock();
-	/* In a control group, the program's own memory also counts. */
+	/* In a control group (a container), the memory of all its processes counts, so less than this may be free. */
 	if (soft.in_group && gpul_memory_find_left("", &left) && left.left_bytes < *free_bytes)
 		*free_bytes = (size_t)left.left_bytes;
 	return CUDA_SUCCESS;

@@ -17,22 +17,22 @@ enum allocation_kind { ALLOC_DEVICE, ALLOC_HOST, ALLOC_REGISTERED, ALLOC_ASYNC, 
 /* Memory that is allocated in stream order.  A destroyed pool is freed with its last allocation. */
 struct pool {
 	void *handle;          /* handle of the pool; NULL: the pool was destroyed */
-	struct device *device; /* the device of the memory; NULL: another location */
+	struct device *device; /* NULL: the memory is not on a device */
 	CUmemLocation location;
 	CUmemAllocationType type;
 	bool is_default;
-	uint32_t readers, writers; /* bit d: device d may use the memory, besides the pool's own device */
+	uint32_t readers, writers; /* bit d: device d may use the memory; the pool's own device is not listed */
 	int no_reuse[3];           /* settings for the reuse of freed memory; not 0: off (cu_pool_attribute.c) */
-	uint64_t threshold;        /* CU_MEMPOOL_ATTR_RELEASE_THRESHOLD */
+	uint64_t threshold;        /* value of CU_MEMPOOL_ATTR_RELEASE_THRESHOLD */
 	uint64_t max_bytes;        /* limit of all allocations together; 0: no limit */
 	uint64_t bytes;            /* bytes that are allocated now */
 	uint64_t high[2];          /* maximum bytes since the attributes RESERVED_MEM_HIGH, USED_MEM_HIGH were set to 0 */
 	unsigned n_allocations;
-	struct pool_file *file; /* the memory of a pool that can be exported or was imported (cu_pool_file.c); or NULL */
+	struct pool_file *file; /* the file with the memory, if the pool can be exported or was imported (cu_pool_file.c); or NULL */
 };
 
 struct allocation {
-	struct link link; /* link in context->allocations; ALLOC_VARIABLE: in module->managed */
+	struct link link; /* link in context->allocations; of an ALLOC_VARIABLE in module->managed */
 	void *handle;     /* identifies the allocation in the engine's range table */
 	struct context *ctx;
 	struct device *device;   /* the device of ctx; ALLOC_IPC: the device of the memory */
@@ -61,21 +61,21 @@ struct allocation {
 #define FREED_BY(kind) (1u << (kind))
 /* Free the allocation that starts at address, if it is of one of the kinds.  The caller does not hold the lock. */
 CUresult soft_free_at(uint64_t address, unsigned kinds);
-/* Explain, also to memcheck, why a call that frees these kinds cannot free the address; the caller holds the lock. */
+/* Explain to the user and to memcheck why a call that frees these kinds cannot free the address; the caller holds the lock. */
 CUresult soft_refuse_free(const char *call, uint64_t address, unsigned kinds);
 void soft_allocation_free(struct allocation *a); /* the caller holds the lock */
-/* Add the range of a to the engine's table for ctx; the caller holds the lock. */
+/* Add the address range of a to the engine's table of memory that kernels of ctx may access; the caller holds the lock. */
 CUresult soft_allocation_enter(struct context *ctx, struct allocation *a, unsigned range_flags);
 CUresult soft_allocate(struct context *ctx, enum allocation_kind kind, size_t bytes, unsigned flags,
 		       struct allocation **out); /* the caller holds the lock */
-/* Like the previous function, but from a pool that need not be the current pool of the context's device. */
+/* Like soft_allocate(), but from pool p, which need not be the current pool of the context's device. */
 CUresult soft_pool_allocate(struct pool *p, struct context *ctx, size_t bytes, struct allocation **out);
 /* Register a managed variable of a module, whose memory the program owns, and append it to `list`. */
 CUresult soft_variable_enter(struct context *ctx, uint64_t base, size_t bytes, struct link *list);
 void soft_variable_free(struct allocation *a);
 /* Update which devices may use the pool's allocations; the caller holds the lock. */
 void soft_update_pool_rights(const struct pool *p);
-/* Returns true if queries of the attributes of its addresses report host memory. */
+/* Returns true if attribute queries for the allocation's addresses report host memory. */
 bool soft_is_on_host(const struct allocation *a);
 /* Update which devices may use the context's allocations; the caller holds the lock. */
 void soft_update_peers(struct context *owner);
@@ -84,7 +84,7 @@ struct allocation *soft_allocation_at(uint64_t address);
 
 /* ---- cu_range.c: checks whether a call may use memory.  The caller holds the lock ----------------------------------------- */
 
-/* the location that the call requires */
+/* where the memory must be: the location that the call requires */
 enum side { SIDE_HOST, SIDE_DEVICE, SIDE_ANY, SIDE_ARRAY };
 
 struct range_use {
@@ -95,16 +95,16 @@ struct range_use {
 	bool write;
 };
 
-/* True when [address, address + bytes) is within an allocation, a variable, or mappings without a gap between them. */
+/* Returns true if [address, address + bytes) is within an allocation, a variable, or mappings without a gap between them. */
 bool soft_is_known(uint64_t address, size_t bytes);
-/* Check that a copy or fill may use the memory.  *known (may be NULL) becomes soft_is_known(); if false, it is the program's own
- * memory.  *can_vanish (may be NULL): the program can unmap it or never mapped it, so the access must be guarded.
- * CUDA_ERROR_INVALID_VALUE, with a reason: the range starts inside an allocation and ends outside, or was freed, is only
+/* Check that a copy or fill may use the memory. *known (may be NULL) is set to the result of soft_is_known(); false: the range is the
+ * program's own memory. *can_vanish (may be NULL): the program can unmap the memory or never mapped it, so the access must be
+ * guarded. CUDA_ERROR_INVALID_VALUE, with a reason: the range starts inside an allocation and ends outside, or was freed, is only
  * reserved, or may not be read or written. */
 CUresult soft_check_range(const struct range_use *u, bool *known, bool *can_vanish);
-/* Like soft_check_range(), after the operation has waited, and without a message. */
+/* Like soft_check_range(), but without a message; repeats the check when a queued operation runs. */
 bool soft_range_is_valid(const struct range_use *u);
-/* Returns true if device d may write to all these bytes, which soft_is_known() has accepted. */
+/* Returns true if device d may write to all these bytes, for which soft_is_known() has returned true. */
 bool soft_may_fill(const struct device *d, uint64_t address, size_t bytes);
 /* Describe an access to an unmapped or protected address: "0x1000, which is not mapped or is protected". */
 void soft_describe_address(uint64_t address, char *buf, size_t buf_bytes);
@@ -115,14 +115,14 @@ void soft_peer_forget(struct context *ctx);
 /* ---- cu_graph_memory.c: the caller holds the lock -------------------------------------------- */
 
 struct graph_memory {
-	unsigned refs;                 /* number of references: one for each node, operation and caller, and one while it is live */
+	unsigned refs;                 /* number of references: one for each node, operation and caller, and one while the memory is live */
 	struct allocation *allocation; /* owned; NULL: freed with its context */
-	bool is_live;                  /* devices may access it now */
-	bool will_be_live;             /* devices may access it after all work that is queued now */
+	bool is_live;                  /* devices may access the memory now */
+	bool will_be_live;             /* devices may access the memory after all work that is queued now */
 	bool is_freed_by_node;
 	uint32_t readers, writers; /* devices that may read and that may write the memory; bit d: device d */
 	CUDA_MEM_ALLOC_NODE_PARAMS params;
-	CUmemAccessDesc *descs; /* owned; params refers to them */
+	CUmemAccessDesc *descs; /* owned list; `params` points to it */
 };
 
 struct memory_op {
@@ -136,16 +136,16 @@ extern const struct op_kind soft_graph_alloc_kind, soft_graph_free_kind;
 CUresult soft_graph_memory_new(struct context *ctx, const CUDA_MEM_ALLOC_NODE_PARAMS *params, struct graph_memory **out);
 void soft_graph_memory_unref(struct graph_memory *m);
 struct graph_memory *soft_graph_memory_at(uint64_t address); /* NULL: no such memory starts there */
-bool soft_graph_memory_fits(const struct graph_memory *m);   /* false: the device has no memory for it */
-/* Create the operation of this kind for the memory; s NULL: it is the work of a graph node. */
+bool soft_graph_memory_fits(const struct graph_memory *m);   /* false: the device has not enough free memory */
+/* Create an operation of this kind for the memory; s NULL: the operation is the work of a graph node. */
 CUresult soft_graph_memory_work(const struct op_kind *kind, struct stream *s, struct graph_memory *m, struct op **out);
-/* For streams that are capturing: cuMemAllocAsync, and cuMemFreeAsync of a graph's memory. */
+/* Calls in a stream that is capturing: cuMemAllocAsync, and cuMemFreeAsync of a graph's memory. */
 CUresult soft_graph_memory_capture(struct stream *s, size_t bytes, CUdeviceptr *out);
 CUresult soft_graph_memory_free_async(struct stream *s, struct graph_memory *m);
 void soft_graph_memory_free(struct graph_memory *m);
 /* Functions of cu_graph_pages.c. */
 size_t soft_graph_memory_rounded(size_t bytes);            /* rounds up to the pages that are mapped */
-uint64_t soft_graph_memory_blocks(const struct device *d); /* bytes of the blocks that the live memory of graphs needs */
+uint64_t soft_graph_memory_blocks(const struct device *d); /* total size of the blocks that contain the live memory of graphs */
 void soft_graph_memory_set_live(struct graph_memory *m, bool is_live);
 void soft_graph_memory_drop(const struct allocation *a); /* return the pages to the system; their content is lost */
 uint32_t soft_graph_memory_denied(const struct graph_memory *m);
@@ -155,18 +155,18 @@ void soft_graph_memory_unmap(struct allocation *a);
 /* ---- pools: cu_pool_object.c, cu_pool_attribute.c, cu_pool_file.c; the caller holds the lock ---------- */
 
 CUresult soft_pool_find(CUmemoryPool handle, struct pool **out);
-/* Return the pool of cuMemAllocAsync; NULL: out of memory. */
+/* Return the pool from which cuMemAllocAsync allocates; NULL: out of memory. */
 struct pool *soft_current_pool(struct device *d);
-/* Count an allocation in the pool, or stop counting it, which may free a destroyed pool. */
+/* Add the bytes of an allocation to those of the pool, or subtract them; soft_pool_subtract() may free a destroyed pool. */
 void soft_pool_add(struct pool *p, size_t bytes);
 void soft_pool_subtract(struct pool *p, size_t bytes);
 bool soft_pool_is_imported(const struct pool *p);
-/* Create a pool whose memory is the file of another process; the pool then owns `file`. */
+/* Create a pool for the memory file of another process; the pool takes over `file`. */
 CUresult soft_pool_import(const CUmemLocation *location, struct pool_file *file, CUmemoryPool *out);
 /* Create the file of a pool that can be exported. */
 CUresult soft_pool_file_create(struct pool *p);
 void soft_pool_file_free(struct pool_file *f); /* accepts NULL */
-/* Map new memory of the pool's file for a, whose size is set; unmap it. */
+/* Map new memory of the pool's file for a, whose size the caller has set; or unmap the memory of a. */
 CUresult soft_pool_file_map(struct pool *p, struct allocation *a);
 void soft_pool_file_unmap(struct allocation *a);
 
@@ -184,9 +184,9 @@ struct copy { /* a copy in up to three dimensions; pitches are in bytes */
 	size_t dst_pitch, src_pitch, dst_slice, src_slice;
 	size_t dst_bytes, src_bytes; /* from the first to the last byte, with the gaps between rows */
 	enum side dst_side, src_side;
-	bool dst_known, src_known;                  /* true: memory of this driver */
-	bool can_vanish;                            /* true for at least one end: see soft_check_range() */
-	bool is_waited_for;                         /* an error is returned by the call and does not fail the context */
+	bool dst_known, src_known; /* true: the memory belongs to this driver, false: to the program */
+	bool can_vanish;           /* an access to at least one end must be guarded: see soft_check_range() */
+	bool is_waited_for; /* the call that queued the copy waits for it and returns its error, so an error does not fail the context */
 	struct array_memory *dst_array, *src_array; /* the array at this end; NULL: memory with an address */
 	void *staged;                               /* a private copy of the source, freed after the copy; or NULL */
 };
@@ -213,16 +213,16 @@ struct fill_op {
 extern const struct op_kind soft_copy_kind, soft_fill_kind;
 
 void soft_copy_ends(const struct copy *c, struct range_use *dst, struct range_use *src);
-/* Copy the bytes now.  CUDA_ERROR_INVALID_VALUE, with a reason: memory of the program is not mapped or is protected. */
+/* Copy the bytes now.  CUDA_ERROR_INVALID_VALUE, with a reason: memory of the program is unmapped or protected. */
 CUresult soft_move_rows(const struct copy *c);
 
 /* ---- cu_copy.c, cu_copy_peer.c, cu_fill.c: also used by the generated _ptds calls ----------------- */
 
-/* STAGED: the copy is queued, and its source is read before the call returns */
+/* STAGED: the copy is queued, but its source is read before the call returns */
 enum when { QUEUED, WAITED_FOR, STAGED };
 
 CUresult soft_copy(CUstream stream, uint64_t dst, enum side dst_side, uint64_t src, enum side src_side, size_t bytes, enum when when);
-/* Check and queue a copy; an end in an array has side SIDE_ARRAY and was checked before.  The caller holds the lock. */
+/* Check and queue a copy; an end with SIDE_ARRAY is in an array and was checked earlier.  The caller holds the lock. */
 CUresult soft_queue_copy(struct stream *s, struct copy *c, enum side dst_side, enum side src_side, enum when when);
 /* Check a copy, and create the work of a graph node; the caller holds the lock. */
 CUresult soft_copy_new(const CUDA_MEMCPY3D_v2 *c, struct op **out);
@@ -230,7 +230,7 @@ CUresult soft_copy_2d(CUstream stream, const CUDA_MEMCPY2D_v2 *c, enum when when
 CUresult soft_copy_3d(CUstream stream, const CUDA_MEMCPY3D_v2 *c, enum when when);
 CUresult soft_copy_peer(CUstream stream, CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CUcontext src_context, size_t bytes);
 
-struct copy_end {      /* one end of a copy: bytes at an offset of an array, or at an address */
+struct copy_end {      /* the source or the destination of a copy: bytes at an offset of an array, or at an address */
 	CUarray array; /* set if side is SIDE_ARRAY */
 	size_t offset;
 	uint64_t address;
@@ -253,15 +253,14 @@ static inline struct copy_end end_on_host(const void *address)
 CUresult soft_copy_array(CUstream stream, struct copy_end dst, struct copy_end src, size_t bytes, enum when when);
 
 CUresult soft_copy_3d_peer(CUstream stream, const CUDA_MEMCPY3D_PEER *c);
-/* Check a fill of device memory in ctx, and create its operation; s NULL: it is the work of a graph node.  The caller
- * holds the lock.  *out NULL: there is nothing to fill. */
+/* Check a fill in ctx and create its operation; s NULL: for a graph node.  *out NULL: nothing to fill.  The caller holds the lock. */
 CUresult soft_fill_new(struct context *ctx, struct stream *s, const struct fill *f, struct op **out);
 CUresult soft_fill(CUstream stream, CUdeviceptr dst, size_t pitch, unsigned element_bytes, uint32_t value, size_t width, size_t height);
 
 /* ---- cu_value.c --------------------------------------------------------------------------------- */
 
-/* Create the work of a node that waits for words and writes words.  The caller holds the lock, and releases *out. */
+/* Create the work of a node that waits for values of words, and writes words.  The caller holds the lock, and releases *out. */
 CUresult soft_values_work(const CUDA_BATCH_MEM_OP_NODE_PARAMS *params, struct op **out);
-CUstreamBatchMemOpParams *soft_values_of_work(const struct op *work, unsigned *n); /* owned by the work */
+CUstreamBatchMemOpParams *soft_values_of_work(const struct op *work, unsigned *n); /* the list belongs to the work */
 
 #endif

@@ -12,7 +12,7 @@
 
 enum { ADDRESS_TEXT_BYTES = 200 };
 
-/* Load `bytes` bytes, at once if the address is aligned, because a program can copy a counter while a kernel increments it. */
+/* Load `bytes` bytes, with one instruction if the address is aligned, because a program can copy a counter while a kernel increments it. */
 static uint64_t load_word(const char *src, size_t bytes)
 {
 	uint64_t word = 0;
@@ -68,7 +68,7 @@ static void copy_rows(void *copy)
 	}
 }
 
-/* Call work(arg), with a guard if can_vanish.  Returns false if it accessed *address, which is unmapped or protected. */
+/* Call work(arg), guarded against faults if can_vanish.  Returns false if it accessed unmapped or protected memory, at *address. */
 static bool move_bytes(void (*work)(void *arg), void *arg, bool can_vanish, uint64_t *address)
 {
 	if (!can_vanish) {
@@ -97,7 +97,7 @@ static void fill_row(const struct fill *f, char *row)
 {
 	char pattern[4];
 
-	memcpy(pattern, &f->value, sizeof pattern); /* GPUs are little-endian, and so is this CPU */
+	memcpy(pattern, &f->value, sizeof pattern); /* correct because GPUs and this CPU are little-endian */
 	if (f->width == 1)
 		store_word(row, pattern, f->element_bytes);
 	else if (f->element_bytes == 1)
@@ -118,7 +118,7 @@ static void fill_rows(void *fill)
 		fill_row(f, f->dst + y * f->pitch);
 }
 
-/* Report the bytes read and written to the tools. */
+/* Report to the tools which bytes are read and written. */
 static void tell_copy(const struct copy *c, const struct order *order)
 {
 	const struct host_move m = { .to = (uintptr_t)c->dst,
@@ -220,7 +220,7 @@ static void release_copy(struct op *op)
 	soft_array_memory_release(c->src_array);
 }
 
-/* Give the duplicate of an operation its own references to the arrays.  It has no staged source: only queued copies have one. */
+/* Give a duplicate of an operation its own references to the arrays.  It has no staged source, because only queued copies have one. */
 static bool share_arrays(struct op *op)
 {
 	struct copy *c = &CONTAINER(op, struct copy_op, op)->copy;

@@ -1,9 +1,8 @@
-/* cu_peer.c — access of kernels to the memory of another device.
+/* cu_peer.c — accesses of kernels to the memory of another device.
  *
  *     context A (device 0) ── cuCtxEnablePeerAccess(B) ──> kernels of A may access allocations of B
  *
- * All devices share one memory, so access is always possible.  This file keeps the permission: without it a
- * kernel faults, as on a GPU. */
+ * All devices share one memory.  So this file only records which contexts have permission; without it a kernel faults, as on a GPU. */
 #include "softcuda/api/memory/cu_memory_internal.h"
 
 static bool has_peer(const struct context *ctx, const struct context *peer)
@@ -123,8 +122,8 @@ EXPORT CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attrib
 	case CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED:
 		*value = 1;
 		return CUDA_SUCCESS;
-	case CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK:            /* 0: the best */
-	case CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED: /* a texture object belongs to a context */
+	case CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK:            /* rank 0 is the best */
+	case CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED: /* false: a texture object can be used only in its own context */
 		*value = 0;
 		return CUDA_SUCCESS;
 	default:

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* The memory at an address: an allocation, a mapping of cuMemMap or, when both are NULL, a variable of a module. */
+/* The memory at an address: an allocation or a mapping of cuMemMap; if both are NULL, a variable of a module. */
 struct address_info {
 	bool found;
 	gpul_exec_range range;
@@ -35,7 +35,7 @@ static unsigned access_flags(const struct address_info *w, const struct device *
 	return CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
 }
 
-/* Store the device's or the CPU's pointer to the memory; 0 and an error when that processor has no access. */
+/* Store the pointer with which the device (or the CPU) accesses the memory; without access, store 0 and return an error. */
 static CUresult put_pointer(void *data, CUdeviceptr address, bool reachable)
 {
 	if (!reachable) {
@@ -71,7 +71,7 @@ static int ordinal_of(const struct address_info *w, const struct context *ctx)
 	return w->a ? w->a->device->ordinal : ctx->device->ordinal;
 }
 
-/* Begin a query.  It needs no current context: *current is NULL, and attributes that depend on it are refused. */
+/* Begin a query.  No context needs to be current: *current is then NULL, and attributes that depend on it are refused. */
 static CUresult enter_query(struct context **current)
 {
 	CUresult r = soft_lock_initialised();
@@ -103,7 +103,7 @@ static bool needs_context(CUpointer_attribute attribute, const struct address_in
 	}
 }
 
-/* Store an attribute of the range that contains the address. */
+/* Store an attribute of the whole allocation, mapping or variable that contains the address. */
 static CUresult get_extent(void *data, CUpointer_attribute attribute, const struct address_info *w)
 {
 	switch ((int)attribute) {
@@ -191,7 +191,7 @@ EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute,
 	return r;
 }
 
-/* Return the size of an attribute's value, which cuPointerGetAttributes sets to 0 for an unknown address. */
+/* Return the size of an attribute's value; cuPointerGetAttributes sets that many bytes to 0 for an unknown address. */
 static size_t value_bytes(CUpointer_attribute attribute)
 {
 	switch ((int)attribute) {

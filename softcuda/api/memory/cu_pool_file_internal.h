@@ -1,5 +1,5 @@
-/* cu_pool_file_internal.h — the file with the memory of a pool that other processes can import: one sealed memfd without pages at
- * first, from which allocations map parts.
+/* cu_pool_file_internal.h — the file with the memory of a pool that other processes can import: one sealed memfd, initially without
+ * pages.  Each allocation maps a part of the file.
  *
  *     0            2 MiB
  *     ┌────────────┬───────────────┬───────┬─────────┬──────────────
@@ -31,15 +31,14 @@ struct pool_file {
 	uint64_t id;              /* the file's inode: the same in all processes, and unique to the pool */
 	struct export_row *table; /* the first bytes of the file, mapped */
 	uint64_t last_serial;
-	struct link allocations; /* ordered by offset; in an imported pool, in no order */
+	struct link allocations; /* in a pool of this process ordered by offset; in an imported pool unordered */
 };
 
-/* Wrap the file fd, which *out then owns; the caller holds the lock. */
+/* Create *out for the file fd; *out then owns fd.  The caller holds the lock. */
 CUresult soft_pool_file_open(int fd, size_t bytes, bool imported, struct pool_file **out);
 /* Map the part of the file at a->offset. */
 CUresult soft_pool_file_map_part(const struct pool_file *f, struct allocation *a);
-/* Map the allocation that *from describes: the owner of the imported pool exported it with cuMemPoolExportPointer.  The caller holds
- * the lock. */
+/* Map the allocation that *from describes, which the pool's owner exported (cuMemPoolExportPointer).  The caller holds the lock. */
 CUresult soft_pool_import_pointer(struct context *ctx, struct pool *p, const CUmemPoolPtrExportData *from, CUdeviceptr *out);
 
 #endif

@@ -20,7 +20,7 @@ struct value_op {
 	struct op op;
 	struct link in_waiting; /* link in `waiting`, while the operation waits */
 	CUstreamBatchMemOpParams *list;
-	unsigned n, at; /* list[at] is executed next */
+	unsigned n, at; /* n: length of the list; list[at] is executed next */
 };
 
 static struct link waiting = { &waiting, &waiting };
@@ -58,7 +58,7 @@ static bool has_arrived(const CUstreamBatchMemOpParams *p)
 	uint64_t value = wide ? p->waitValue.value64 : p->waitValue.value;
 
 	switch (p->waitValue.flags) {
-	case CU_STREAM_WAIT_VALUE_GEQ: /* cyclic: a counter may wrap around */
+	case CU_STREAM_WAIT_VALUE_GEQ: /* the comparison is cyclic, because a counter may wrap around */
 		return wide ? (int64_t)(now - value) >= 0 : (int32_t)((uint32_t)now - (uint32_t)value) >= 0;
 	case CU_STREAM_WAIT_VALUE_EQ:
 		return now == value;
@@ -104,7 +104,7 @@ static void report_lost_word(const struct range_use *word, uint64_t address)
 	soft_report_fault(text);
 }
 
-/* Execute the rest of the list as far as possible.  Returns true if all is done, or *fault is set. */
+/* Execute the list from v->at on, until a wait is not satisfied yet.  Returns true if the list has ended, or if *fault is set. */
 static bool continue_list(struct value_op *v, CUresult *fault)
 {
 	*fault = v->op.ctx->fault;
@@ -117,7 +117,7 @@ static bool continue_list(struct value_op *v, CUresult *fault)
 		uint64_t address;
 
 		if (kind == CU_STREAM_MEM_OP_BARRIER || kind == CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES)
-			continue; /* nothing to do: every write is visible to all at once */
+			continue; /* a barrier does nothing here: every write is immediately visible to all threads and devices */
 		if (!soft_range_is_valid(&word)) {
 			soft_report_fault(
 				"a queued wait for a value, or write of a value, uses memory that was freed, unmapped or protected before it ran");
@@ -134,7 +134,7 @@ static bool continue_list(struct value_op *v, CUresult *fault)
 	return true;
 }
 
-/* ---- the thread that reads the words ------------------------------------------------------------- */
+/* ---- the thread that polls the words -------------------------------------------------------------- */
 
 static void poll_waiting(void)
 {
@@ -147,7 +147,7 @@ static void poll_waiting(void)
 			continue;
 		list_remove(&v->in_waiting);
 		soft_op_finish(&v->op, fault);
-		next = waiting.next; /* the list may have changed while the lock was released */
+		next = waiting.next; /* read it now: while the lock was released, the list may have changed */
 	}
 }
 
@@ -235,7 +235,7 @@ static CUresult check_value(const CUstreamBatchMemOpParams *p)
 		break;
 	case CU_STREAM_MEM_OP_WRITE_VALUE_32:
 	case CU_STREAM_MEM_OP_WRITE_VALUE_64:
-		if (p->writeValue.flags) /* CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER is a flag of the first interface only */
+		if (p->writeValue.flags) /* only the first version of the calls allows CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER */
 			return CUDA_ERROR_INVALID_VALUE;
 		break;
 	case CU_STREAM_MEM_OP_BARRIER:
@@ -253,7 +253,7 @@ static CUresult check_value(const CUstreamBatchMemOpParams *p)
 	return soft_check_range(&use, NULL, NULL);
 }
 
-/* Create the operation of a batch; stream NULL: it is the work of a graph node.  The list is copied. */
+/* Create the operation of a batch; stream NULL: the operation is the work of a graph node.  The list is copied. */
 static CUresult make_values(struct stream *s, unsigned n, CUstreamBatchMemOpParams *list, unsigned flags, struct op **out)
 {
 	struct value_op *v;
@@ -313,7 +313,7 @@ EXPORT CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int n, CUstreamB
 	return r;
 }
 
-/* ---- one word --------------------------------------------------------------------------------------- */
+/* ---- calls for one word ------------------------------------------------------------------------------ */
 
 static CUresult one_value(CUstream stream, CUstreamBatchMemOpType operation, CUdeviceptr address, cuuint64_t value, unsigned flags)
 {
@@ -347,7 +347,7 @@ EXPORT CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr address, cu
 	return one_value(stream, CU_STREAM_MEM_OP_WRITE_VALUE_64, address, value, flags);
 }
 
-/* ---- the first interface: CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS_V1 is 0, as on an H200 ------------------ */
+/* ---- the first version of the calls: CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS_V1 is 0, as on an H200 -------- */
 
 static CUresult refuse_first_interface(CUstream stream)
 {

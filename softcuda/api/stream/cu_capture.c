@@ -96,8 +96,7 @@ CUresult soft_capture_check_legacy(struct stream *s)
 		 : r;
 }
 
-/* Returns true if the capture, in its mode, forbids unsafe calls on this thread.  CUDA Driver API,
- * cuThreadExchangeStreamCaptureMode. */
+/* Returns true if the mode of the capture forbids unsafe calls on this thread (CUDA Driver API, cuThreadExchangeStreamCaptureMode). */
 static bool forbids_unsafe_calls(const struct capture *c)
 {
 	if (c->thread == soft_thread_id())
@@ -171,8 +170,8 @@ CUresult soft_capture_begin(struct stream *s, CUstreamCaptureMode mode, struct g
 	return CUDA_SUCCESS;
 }
 
-/* Check that the origin waits for the work of every other stream: no tip may be left that no node waits for.  Nodes that the
- * program added itself need not be joined, even if they are a tip (cuStreamUpdateCaptureDependencies): NCCL records events so. */
+/* Check that the stream that began the capture waits for all other streams: each last node of another stream (a tip) has a node that
+ * waits for it. Nodes that the program added (cuStreamUpdateCaptureDependencies) are exempt, because NCCL records events that way. */
 static CUresult check_joined(const struct capture *c)
 {
 	for (struct link *i = c->streams.next; i != &c->streams; i = i->next) {
@@ -235,7 +234,7 @@ void soft_capture_leave(struct stream *s)
 		leave_capture(s);
 }
 
-/* ---- work -------------------------------------------------------------------------------------------- */
+/* ---- captured work ------------------------------------------------------------------------------------ */
 
 /* Add a node, whose work is op, to the graph of the capture. */
 static CUresult add_captured(struct op *op)
@@ -307,7 +306,7 @@ CUresult soft_capture_record(struct stream *s, struct event *e)
 	return CUDA_SUCCESS;
 }
 
-/* Check that an event of capture `theirs` (NULL: an event outside captures) may order the work of s. */
+/* Check that s may wait for an event of capture `theirs` (NULL: the event was not captured). */
 static CUresult check_wait_event(struct stream *s, struct capture *theirs)
 {
 	struct capture *ours = s->capture;
@@ -353,7 +352,7 @@ CUresult soft_capture_wait(struct stream *s, struct event *e)
 	struct capture *theirs = e->captured ? e->captured->capture : NULL;
 	CUresult r;
 
-	/* As on an H200, an event that was never recorded counts as complete: there is nothing to wait for. */
+	/* As on an H200, an event that was never recorded counts as complete, so s does not wait. */
 	if (s->capture && !theirs && !e->recorded && !soft_shared_event_is_remote(e->shared))
 		return s->capture->is_invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS;
 	r = check_wait_event(s, theirs);

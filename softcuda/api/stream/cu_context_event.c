@@ -1,5 +1,4 @@
-/* cu_context_event.c — cuCtxRecordEvent records an event after the work of all streams of a context; cuCtxWaitEvent makes
- * all later work of a context wait for an event. */
+/* cu_context_event.c — cuCtxRecordEvent records an event after all work of a context; later work waits for that of cuCtxWaitEvent. */
 #include "softcuda/api/stream/cu_event_internal.h"
 #include "softcuda/api/stream/cu_order_internal.h"
 
@@ -22,8 +21,7 @@ static CUresult enter_context_event(CUcontext context, CUevent event, struct con
 	return r;
 }
 
-/* Make s wait for the queued work of every other stream of its context.  The lock is not released, because each
- * operation has to wait, so soft_op_submit() does not run it. */
+/* Make s wait for the queued work of its context's other streams.  As these operations wait, soft_op_submit() does not release the lock. */
 static CUresult wait_for_all_streams(struct stream *s)
 {
 	struct context *ctx = s->ctx;

@@ -144,12 +144,12 @@ static void release_record(struct op *op)
 {
 	struct event *e = CONTAINER(op, struct record_op, op)->event;
 
-	if (e->pending == op) /* the launch of its graph failed */
+	if (e->pending == op) /* op is still the newest record, because the launch of its graph failed and it never ran */
 		e->pending = NULL;
 	soft_event_unref(e);
 }
 
-/* Each launch of a graph copies the operation, and the copy becomes the newest record of the event. */
+/* Each launch of a graph copies the operation, and then the copy is the newest record of the event. */
 static bool copy_record(struct op *op)
 {
 	struct record_op *record = CONTAINER(op, struct record_op, op);
@@ -218,15 +218,15 @@ CUresult soft_event_record(struct event *e, struct stream *s)
 	return r;
 }
 
-/* ---- a stream that waits ---------------------------------------------------------------- */
+/* ---- streams that wait for an event ------------------------------------------------------ */
 
-struct await {               /* an operation that waits for a record of another process */
+struct await {               /* an operation that waits until another process has reached its record */
 	struct op *op;       /* holds a reference */
 	struct event *event; /* holds a reference */
 	uint64_t newest;     /* ticket and slot of the record: see cu_shared_event.c */
 };
 
-/* The main function of a thread that waits for one record.  Each wait has its own thread: such waits are rare. */
+/* The main function of a thread that waits for one record of another process.  Each such wait has its own thread, because they are rare. */
 static void *await_record(void *arg)
 {
 	struct await *await = arg;
@@ -349,7 +349,7 @@ CUresult soft_stream_wait_event(struct stream *s, struct event *e)
 
 /* ---- queries and waits of the host -------------------------------------------------------- */
 
-/* Check that the program may wait for e: no capture forbids it. */
+/* Check that the program may wait for e; fail if a stream capture forbids the wait. */
 static CUresult check_host_wait(struct event *e, const char *call)
 {
 	CUresult r = soft_capture_check_event(e);
@@ -366,7 +366,7 @@ EXPORT CUresult cuEventQuery(CUevent handle)
 		return r;
 	r = check_host_wait(e, "cuEventQuery");
 	if (r)
-		; /* the call is refused */
+		; /* check_host_wait() has refused the call */
 	else if (soft_shared_event_is_remote(e->shared))
 		r = soft_shared_event_state(e->shared, soft_shared_event_newest(e->shared));
 	else
@@ -377,7 +377,7 @@ EXPORT CUresult cuEventQuery(CUevent handle)
 	return r;
 }
 
-/* Wait for the newest record of another process; the caller holds the lock, which is released meanwhile. */
+/* Wait for the newest record, which another process made; the caller holds the lock, which is released meanwhile. */
 static CUresult wait_for_record(struct event *e)
 {
 	uint64_t newest = soft_shared_event_newest(e->shared);
@@ -406,7 +406,7 @@ EXPORT CUresult cuEventSynchronize(CUevent handle)
 	if (!r)
 		r = soft_op_check_wait(op, "cuEventSynchronize");
 	if (r) {
-		; /* the call is refused */
+		; /* the call was refused above */
 	} else if (soft_shared_event_is_remote(e->shared)) {
 		r = wait_for_record(e);
 	} else if (op) {

@@ -14,11 +14,11 @@ struct event {
 	struct context *ctx;
 	unsigned flags, refs;
 	bool recorded;
-	struct op *pending;             /* the newest record; NULL: it has ended */
-	struct capture_point *captured; /* where the newest record was captured (cu_capture.c); NULL: it was not */
+	struct op *pending;             /* the operation of the newest record; NULL: it has ended */
+	struct capture_point *captured; /* the point at which the newest record was captured (cu_capture.c); NULL: it was not captured */
 	struct shared_event *shared;    /* the state shared with other processes; NULL: not shared */
 	uint64_t time_ns;
-	struct order *order; /* clock of the newest record, for observers (cu_order.c) */
+	struct order *order; /* vector clock of the newest record, for observers (cu_order.c) */
 };
 
 /* ---- cu_event.c: the caller holds the lock -------------------------------------------------- */
@@ -30,19 +30,19 @@ CUresult soft_event_record(struct event *e, struct stream *s);
 CUresult soft_stream_wait_event(struct stream *s, struct event *e);
 void soft_event_unref(struct event *e);
 struct event *soft_event_of_record(const struct op *work);
-/* Called in op's run function: end op when the newest record, made by another process, has ended. */
+/* Called by the run function of op: end op when the newest record of e, which another process made, has ended. */
 void soft_event_await(struct op *op, struct event *e);
-/* Give e a state that other processes can map. */
+/* Set the state of e to one that other processes can map. */
 void soft_event_share(struct event *e, struct shared_event *shared);
 
 /* ---- cu_shared_event.c: any thread, with or without the lock -------------------------------- */
 
 extern const size_t soft_shared_event_bytes; /* size of the file of a shared event */
-/* Map the page of the file, and lock a slot in it; *out owns the file.  is_own: this process created the event. */
+/* Map the page of the file, and lock a free slot in it; *out owns the file.  is_own: this process created the event. */
 CUresult soft_shared_event_attach(const struct ipc_file *file, bool is_own, struct shared_event **out);
 void soft_shared_event_close(struct shared_event *s);                        /* accepts NULL */
 const struct ipc_file *soft_shared_event_file(const struct shared_event *s); /* NULL: another process created s */
-uint32_t soft_shared_event_draw(struct shared_event *s);                     /* draw the ticket of a new record */
+uint32_t soft_shared_event_draw(struct shared_event *s);                     /* returns the ticket (number) of a new record */
 void soft_shared_event_end(struct shared_event *s, uint32_t ticket, bool failed);
 bool soft_shared_event_is_remote(const struct shared_event *s); /* true: another process made the newest record */
 uint64_t soft_shared_event_newest(const struct shared_event *s);

@@ -1,4 +1,4 @@
-/* cu_graph_internal.h — graphs: nodes of work, and which nodes each one waits for; and captures, which build graphs.
+/* cu_graph_internal.h — graphs (nodes of work, and for each node the nodes that it waits for) and captures, which build graphs.
  *
  *     stream  ── tips ──┐                        a capture adds a node for each operation; the node waits for the
  *     capture ── graph ─┴─ node ── work (op)     stream's tips and becomes its only tip
@@ -15,9 +15,9 @@ struct graph_exec;
 /* The value of a conditional node.  Its handle is the address of `value`: kernels set it with cudaGraphSetConditional. */
 struct condition {
 	struct link link;     /* link in graph->conditions, until the graph is destroyed */
-	unsigned refs;        /* number of references: one for the graph, and one for each node and operation with the condition */
-	uint32_t *value;      /* in memory that kernels may access */
-	uint32_t first_value; /* assigned by each launch, if is_assigned */
+	unsigned refs;        /* number of references: one for the graph, and one for each node and operation that uses the condition */
+	uint32_t *value;      /* the value, in memory that kernels may access */
+	uint32_t first_value; /* if is_assigned, each launch sets the value to this */
 	bool is_assigned;
 	bool has_node;
 };
@@ -43,12 +43,11 @@ struct graph {
 	struct link nodes; /* the nodes, in the order of their creation */
 	size_t n_nodes;
 	struct node *owner;   /* the node that the graph belongs to; NULL: none */
-	bool is_captured_now; /* a capture adds nodes to it */
-	bool is_of_program;   /* cuStreamBeginCaptureToGraph: a failed capture does not destroy it */
+	bool is_captured_now; /* a capture is adding nodes to the graph */
+	bool is_of_program;   /* the program passed it to cuStreamBeginCaptureToGraph, so a failed capture does not destroy it */
 	struct link conditions;
 	struct user_objects objects;
-	const struct graph_exec *
-		only_exec; /* the executable graph, if the graph allocates or frees memory and so may have only one; NULL: not instantiated */
+	const struct graph_exec *only_exec; /* the executable graph if only one may exist; else NULL */
 };
 
 struct node {
@@ -62,7 +61,7 @@ struct node {
 	struct graph *child;  /* owned; NULL: no child graph */
 	struct node_list waits_for;
 	size_t n_dependents;           /* number of nodes that wait for this one */
-	void **arguments;              /* list for cuGraphKernelNodeGetParams; or NULL */
+	void **arguments;              /* list of pointers for cuGraphKernelNodeGetParams; NULL: none */
 	CUlaunchAttribute *attributes; /* the launch attributes that the program has set; or NULL */
 	size_t n_attributes;
 	struct condition *condition; /* holds a reference; NULL: not a conditional node */
@@ -72,7 +71,7 @@ struct node {
 	unsigned n_bodies;
 	size_t first, last; /* used only by graph/cu_exec.c */
 	struct node *copy;  /* used only by soft_graph_clone() */
-	bool is_captured;   /* added by work of a stream, not by the program */
+	bool is_captured;   /* true: captured from a stream; false: added by the program */
 	bool is_sorted;     /* used only by soft_graph_sort() */
 };
 
@@ -88,14 +87,14 @@ struct capture {
 	uint64_t thread, id;
 };
 
-struct capture_point {           /* the place in a capture at which an event was recorded */
+struct capture_point {           /* the point of a capture at which an event was recorded */
 	struct capture *capture; /* holds a reference */
 	struct node_list nodes;
 };
 
 /* ---- cu_stream_graph.c: the caller holds the lock -------------------------------------------------- */
 
-/* Add a node unless the list contains it already; data NULL: all bytes are 0.  Returns false if out of memory. */
+/* Add a node, unless the list contains it already; data NULL: all bytes of the edge data are 0.  Returns false if out of memory. */
 bool soft_nodes_add(struct node_list *list, struct node *node, const CUgraphEdgeData *data);
 bool soft_nodes_have(const struct node_list *list, const struct node *node);
 void soft_nodes_remove(struct node_list *list, size_t index);
@@ -108,20 +107,19 @@ void soft_graph_free(struct graph *g);
 CUresult soft_graph_clone(const struct graph *g, struct graph **out);
 /* Returns true if the graph, or a graph in its nodes, has a node of this type. */
 bool soft_graph_has(const struct graph *g, CUgraphNodeType type);
-/* Add a node.  The graph takes over the caller's references to work and child, also on failure. */
+/* Add a node.  The graph takes over the caller's references to work and child, even on failure. */
 CUresult soft_node_new(struct graph *g, CUgraphNodeType type, struct op *work, struct graph *child, const struct node_list *waits_for,
 		       struct node **out);
 void soft_node_free(struct node *n);
-bool soft_node_wait(struct node *n, struct node *for_node, const CUgraphEdgeData *data); /* false: out of memory */
+bool soft_node_wait(struct node *n, struct node *for_node, const CUgraphEdgeData *data); /* n waits for for_node; false: out of memory */
 void soft_node_set_work(struct node *n, struct op *work);                                /* takes over the caller's reference */
-/* List all nodes in topological order, each after those that it waits for; the caller frees the list.
- * CUDA_ERROR_INVALID_VALUE: a cycle. */
+/* List all nodes in topological order, predecessors first; the caller frees the list.  CUDA_ERROR_INVALID_VALUE: a cycle. */
 CUresult soft_graph_sort(const struct graph *g, struct node ***out);
 
 /* ---- cu_graph_own.c: resources of graphs other than nodes; the caller holds the lock -------- */
 
 CUresult soft_condition_new(struct graph *g, uint32_t first_value, bool is_assigned, struct condition **out);
-struct condition *soft_condition_find(const struct graph *g, CUgraphConditionalHandle handle); /* NULL: not from this graph */
+struct condition *soft_condition_find(const struct graph *g, CUgraphConditionalHandle handle); /* NULL: not a condition of this graph */
 void soft_condition_release(struct condition *c);                                              /* accepts NULL */
 /* Add count references of the objects; false: out of memory, and nothing was added. */
 bool soft_user_objects_add(struct user_objects *list, struct user_object *o, unsigned count);
@@ -132,7 +130,7 @@ void soft_user_object_release(struct user_object *o, unsigned count);
 
 /* ---- cu_capture.c: the caller holds the lock ------------------------------------------------ */
 
-/* Begin a capture.  to NULL: capture into a new graph; else add the captured nodes to *to, and the first of them wait for `after`. */
+/* Begin a capture.  to NULL: capture into a new graph.  Otherwise add the captured nodes to *to; the first of them wait for `after`. */
 CUresult soft_capture_begin(struct stream *s, CUstreamCaptureMode mode, struct graph *to, const struct node_list *after);
 CUresult soft_capture_end(struct stream *s, struct graph **out);
 /* Record the event in the capture of s. */
@@ -141,15 +139,15 @@ CUresult soft_capture_record(struct stream *s, struct event *e);
 CUresult soft_capture_wait(struct stream *s, struct event *e);
 /* Change which nodes the next captured operation of s waits for. */
 CUresult soft_capture_set_tips(struct stream *s, const struct node_list *nodes, bool add);
-/* Return CUDA_ERROR_CAPTURED_EVENT if the event was recorded in a capture: nothing can wait for it. */
+/* Return CUDA_ERROR_CAPTURED_EVENT, and invalidate the capture, if the event's last record was captured: it never completes. */
 CUresult soft_capture_check_event(struct event *e);
 void soft_capture_forget(struct event *e); /* call when the event is destroyed, or recorded in a stream that is not capturing */
-/* Change the calling thread's mode, and return the mode before. */
+/* Set the calling thread's capture mode, and return the previous mode. */
 CUstreamCaptureMode soft_capture_exchange_mode(CUstreamCaptureMode mode);
 
 /* ---- cu_stream_event_node.c: the caller holds the lock --------------------------------------------- */
 
-/* Create the work of a node that records an event, or waits for it.  The event exists at least as long as the work. */
+/* Create the work of a node that records an event or waits for one; the work holds a reference to the event. */
 CUresult soft_event_record_work(struct event *e, struct op **out);
 CUresult soft_event_wait_work(struct event *e, struct op **out);
 struct event *soft_event_of_work(const struct op *work);

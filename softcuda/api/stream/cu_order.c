@@ -1,6 +1,6 @@
 /* cu_order.c — happens-before between the operations of streams, for observers of kernels (softcuda/tools).
  *
- * The queue forgets work that has ended. But an observer must know whether later work had to wait for it: two launches of
+ * The queue forgets work that has ended. But an observer must know whether later work had to wait for that work: two launches of
  * different streams can race even if one of them happened to end before the other began. So each operation gets a number in its
  * stream and a vector clock: for each other stream, the number of the last operation that it comes after. Without observers,
  * nothing is recorded. The host comes after everything that it has waited for; all its threads count as one. */
@@ -10,7 +10,7 @@
 
 #include "softcuda/exec/observer_internal.h"
 
-static struct order *host; /* the work that the host has waited for */
+static struct order *host; /* vector clock of all work that the host has waited for */
 
 static bool is_observed(void)
 {
@@ -52,7 +52,7 @@ static void add_facts(struct order *to, const struct order *from)
 		add_fact(to, from->fact[k].stream, from->fact[k].number);
 }
 
-/* Create an order with room for n facts.  NULL: out of memory; the order then lacks facts. */
+/* Create a vector clock with room for n facts (entries); NULL: out of memory, so that an observer sees less order than there is. */
 static struct order *new_order(size_t n)
 {
 	struct order *o = calloc(1, sizeof *o + (n + 1) * sizeof o->fact[0]);
@@ -105,7 +105,7 @@ void soft_order_set(struct order **to, struct order *from)
 
 /* ---- operations -------------------------------------------------------------------------------------------------------- */
 
-/* Compute the clock of the next operation of s: see tie_all() in cu_queue.c. */
+/* Compute the vector clock of the next operation of s: see tie_all() in cu_queue.c. */
 static struct order *order_before(struct stream *s, const struct op *after)
 {
 	struct context *ctx = s->ctx;
@@ -128,7 +128,7 @@ static struct order *order_before(struct stream *s, const struct op *after)
 	return o;
 }
 
-/* Copy o for the operation `number` of a stream. */
+/* Return a copy of o with the entry that makes it the clock of operation `number` of a stream. */
 static struct order *order_at(const struct order *o, uint64_t stream, uint64_t number)
 {
 	struct order *mine = new_order((o ? o->place.n : 0) + 1);
@@ -142,7 +142,7 @@ static struct order *order_at(const struct order *o, uint64_t stream, uint64_t n
 	return mine;
 }
 
-/* Give the operations of a graph their clocks: each comes only after those that it waits for. */
+/* Set the clocks of the operations of a graph: each is ordered only after the operations that it waits for. */
 static void order_nodes(struct stream *s, struct op **op, size_t n, const struct op_wait *waits, size_t n_waits, struct order *before)
 {
 	for (size_t i = 0; i < n; i++) {

@@ -6,7 +6,7 @@
  *     stream 0   waits for the last operation of every blocking stream; each blocking stream waits for the
  *                last operation of stream 0
  *
- * An operation that waits for nothing runs at once in the thread that submitted it.  Any other operation runs in the
+ * An operation that waits for nothing runs immediately in the thread that submitted it.  Any other operation runs in the
  * thread that ended the last operation it waited for: a worker of the interpreter or another caller.  So streams need
  * no threads: a kernel is only started in such a thread, and runs on the workers.  Functions of the program
  * (cuLaunchHostFunc) can block, so they run in a callback thread, which is created for the first such function.
@@ -69,9 +69,9 @@ void soft_op_release(struct op *op)
 	free(op);
 }
 
-/* ---- the graph -------------------------------------------------------------------------- */
+/* ---- the graph of operations ------------------------------------------------------------- */
 
-/* Allocate all edges of an operation before the first one is added, so that the graph is unchanged when memory is exhausted. */
+/* Allocate all edges of an operation before adding the first one, so that the graph is unchanged when memory is exhausted. */
 static struct edge *new_edges(size_t n)
 {
 	struct edge *list = NULL;
@@ -92,8 +92,7 @@ static struct edge *new_edges(size_t n)
 	return list;
 }
 
-/* Make op wait for earlier, unless earlier is NULL or has ended.  Returns the number of edges needed, 0 or 1.
- * op NULL: only return that number. */
+/* Make op wait for `earlier`, unless that is NULL or has ended.  Returns how many edges this takes, 0 or 1.  op NULL: only return it. */
 static size_t tie(struct op *op, struct op *earlier, struct edge **spare)
 {
 	struct edge *e;
@@ -111,7 +110,7 @@ static size_t tie(struct op *op, struct op *earlier, struct edge **spare)
 	return 1;
 }
 
-/* Make op, the next operation of stream s, wait for every operation that must run before; op NULL: only count them. */
+/* Make op, the next operation of stream s, wait for every operation that must run before it; op NULL: only count these operations. */
 static size_t tie_all(struct stream *s, struct op *after, struct op *op, struct edge **spare)
 {
 	struct context *ctx = s->ctx;
@@ -218,7 +217,7 @@ void soft_op_finish(struct op *op, CUresult result)
 	run_ready();
 }
 
-/* a function that soft_call_back() was asked to call */
+/* a function for the callback thread, queued by soft_call_back() */
 struct late_call {
 	struct link link;
 	CUhostFn function;
@@ -270,7 +269,7 @@ static bool have_callback_thread(void)
 	return callback_thread_runs;
 }
 
-/* Does not call the function when memory or threads are exhausted: then an object of the program leaks. */
+/* If memory or threads are exhausted, the function is not called, so that an object of the program leaks. */
 void soft_call_back(CUhostFn function, void *user)
 {
 	struct late_call *c = have_callback_thread() ? malloc(sizeof *c) : NULL;
@@ -286,7 +285,7 @@ void soft_call_back(CUhostFn function, void *user)
 
 static void add_pending(struct op *op)
 {
-	op->refs++; /* the queue's reference: soft_op_end() drops it */
+	op->refs++; /* the queue's reference, which soft_op_end() drops */
 	list_append(&op->ctx->pending, &op->in_context);
 	op->stream->last = op;
 	op->stream->n_pending++;
@@ -329,7 +328,7 @@ CUresult soft_ops_submit(struct op **op, size_t n, const struct op_wait *waits, 
 	for (size_t i = 0; i < n_waits; i++)
 		tie(op[waits[i].later], op[waits[i].earlier], &spare);
 	for (size_t i = 0; i < n; i++) {
-		op[i]->deferred = true; /* a failure can only be reported as a fault of the context */
+		op[i]->deferred = true; /* its call returns before it runs, so a failure can only be reported as a fault of the context */
 		add_pending(op[i]);
 	}
 	if (!op[0]->n_waits) {
@@ -377,7 +376,7 @@ bool soft_stream_is_busy(struct stream *s)
 	return tie_all(s, NULL, NULL, NULL) != 0;
 }
 
-/* Mark the operations that wait for marked ones.  Returns true if another operation, of ctx or another context, was marked. */
+/* Mark the operations that wait for marked ones.  Returns true if an operation was newly marked, in ctx or in another context. */
 static bool mark_dependents(const struct context *ctx)
 {
 	bool changed = false;
@@ -393,8 +392,7 @@ static bool mark_dependents(const struct context *ctx)
 	return changed;
 }
 
-/* Mark the operations that cannot end before a function of the program returns.  Dependents usually follow their operation in the
- * context's list, so few passes are needed. */
+/* Mark operations that wait for a function of the program.  Few passes are needed, as dependents mostly come later in the list. */
 static void mark_host_calls(void)
 {
 	bool changed = true;
@@ -415,8 +413,8 @@ static void mark_host_calls(void)
 	}
 }
 
-/* Check that a wait can end.  The callback thread calls all functions one after another.  If it waits for an operation that comes
- * after one of them, it waits for itself.  An H200 then hangs; here the call fails with a message. */
+/* Check that a wait can end. The callback thread calls all functions one after another, so if it waits for an operation that comes
+ * after one of these functions, it waits for itself. An H200 then hangs; here the call fails with a message. */
 CUresult soft_op_check_wait(struct op *op, const char *call)
 {
 	if (!op || op->ended || !soft_is_in_callback())

@@ -8,14 +8,13 @@ struct op;
 struct capture;
 struct node;
 
-struct node_list { /* nodes of one graph, each once */
+struct node_list { /* nodes of one graph, without duplicates */
 	struct node **at;
-	CUgraphEdgeData *data; /* data of the dependency on each node */
+	CUgraphEdgeData *data; /* edge data of the dependency on each node */
 	size_t n, room;
 };
 
-/* priorities as on an H200; the interpreter ignores them, and runs the blocks of all streams in
- * turn */
+/* priorities as on an H200; the interpreter ignores them, and runs the blocks of all streams in turn */
 enum { LEAST_PRIORITY = 0, GREATEST_PRIORITY = -5 };
 
 struct stream_hints { /* the attributes that cuStreamCopyAttributes copies */
@@ -35,27 +34,27 @@ struct stream {
 	bool blocking;  /* this stream and the legacy stream wait for each other's work */
 	bool destroyed; /* the handle is freed; the stream is freed after its last operation */
 	uint64_t id;
-	uint64_t thread; /* per-thread default stream: number of its thread; others: 0 */
+	uint64_t thread; /* in a per-thread default stream: the number of its thread; in other streams: 0 */
 	struct op *last; /* the newest operation that has not ended; NULL: idle */
 	unsigned n_pending;
-	struct order *order; /* clock of its last operation, for observers (cu_order.c) */
+	struct order *order; /* vector clock of the stream's last operation, for observers (cu_order.c) */
 	uint64_t n_ordered;
-	struct capture *capture;   /* the capture that the stream takes part in; NULL: its work is run */
+	struct capture *capture;   /* the capture that the stream belongs to; NULL: the stream runs its work */
 	struct link in_capture;    /* link in capture->streams */
 	struct node_list tips;     /* the nodes that the next captured operation waits for */
 	CUgraphNode *tip_handles;  /* the list that cuStreamGetCaptureInfo returned; or NULL */
 	CUgraphEdgeData *tip_data; /* parallel to tip_handles */
 };
 
-/* The functions of one kind of operations.  The caller of each holds the lock; NULL: nothing to do. */
+/* The functions for operations of one kind, which are called with the lock held.  NULL: nothing to do. */
 struct op_kind {
-	/* Either do the work and call soft_op_end(), or start the work and let another thread call soft_op_finish().
-	 * May release the lock.  Not called after a fault of the context, unless is_host_call. */
+	/* Either do the work and call soft_op_end(), or start the work and let another thread call soft_op_finish() later. May
+	 * release the lock. Not called after a fault of the context, unless is_host_call. */
 	void (*run)(struct op *op);
 	void (*stop)(struct op *op); /* make running work end soon, because the context has failed */
 	void (*ended)(struct op *op);
 	void (*release)(struct op *op); /* free what the operation owns */
-	/* Give the copy of an operation (its struct has been copied) its own resources.  Returns false if out of memory. */
+	/* Give a copy of an operation, made by copying its struct, its own resources.  Returns false if out of memory. */
 	bool (*copy)(struct op *op);
 	bool is_host_call; /* the operation can block, so it runs in the callback thread */
 	bool is_node;      /* a graph can contain such operations, as nodes of node_type */
@@ -65,25 +64,23 @@ struct op_kind {
 
 struct op {
 	const struct op_kind *kind;
-	/* context of the operation; NULL: the work of a graph node, which is never queued: only
-	 * copies of it are */
+	/* context of the operation; NULL: the work of a graph node, which is not queued itself: only its copies are */
 	struct context *ctx;
 	struct stream *stream;   /* stream of the operation; NULL if ctx is NULL */
 	struct link in_context;  /* link in context->pending */
 	struct link in_ready;    /* link in a ready queue, when the operation can run */
-	struct edge *dependents; /* operations that wait for this one */
-	unsigned n_waits;        /* number of operations that this one waits for */
+	struct edge *dependents; /* list of the operations that wait for this operation */
+	unsigned n_waits;        /* number of operations that this operation still waits for */
 	unsigned refs;
-	struct order *order;  /* clock of the operation, for observers (cu_order.c) */
-	bool ended, deferred; /* deferred: the operation had to wait, so its cu* call has returned */
+	struct order *order;  /* vector clock of the operation, for observers (cu_order.c) */
+	bool ended, deferred; /* deferred: the operation had to wait, so the call that queued it has already returned */
 	bool needs_host_call; /* used only in soft_op_check_wait() */
 	CUresult result;
 };
 
-extern const struct op_kind soft_marker; /* an operation without work, for others to wait for */
+extern const struct op_kind soft_marker; /* an operation without work, which other operations can wait for */
 
-/* Create a zeroed struct of kind->bytes; free it with soft_op_release(). stream NULL: it is the work of a graph node.  NULL:
- * out of memory. */
+/* Create a zeroed struct of kind->bytes; free it with soft_op_release().  stream NULL: for a graph node.  Returns NULL if out of memory. */
 struct op *soft_op_new(struct stream *stream, const struct op_kind *kind);
 struct op *soft_op_copy(const struct op *from, struct stream *stream); /* NULL: out of memory */
 /* Queue op after its stream's work (and after the operation `after`, if not NULL), and run all ready operations.  Work that a
@@ -96,23 +93,21 @@ struct op_wait {
 	size_t later, earlier;
 };
 
-/* Queue n operations of one stream at once: op[0] after the stream's work and `after`, the others as `waits` says; op[n - 1] must
- * be the last to end.  Otherwise as for soft_op_submit(). */
+/* Queue n operations of one stream together: op[0] after the stream's work and `after`, the others as `waits` says; op[n - 1] must be
+ * the last to end. Otherwise like soft_op_submit(). */
 CUresult soft_ops_submit(struct op **op, size_t n, const struct op_wait *waits, size_t n_waits, struct op *after);
-/* Queue the operations of a graph in a node, from the run function of the node's operation: op[0] does not wait for the stream's
- * work, and the stream's later work does not wait for op[n - 1].  They run soon after the caller returns.  Otherwise as for
- * soft_ops_submit(). */
+/* Queue the operations of a graph in a node, from the run function of the node's operation; they run soon after the caller returns.
+ * op[0] does not wait for the stream's work, nor its later work for op[n - 1]. Otherwise like soft_ops_submit(). */
 CUresult soft_ops_start(struct op **op, size_t n, const struct op_wait *waits, size_t n_waits);
 /* Called by kind->run: make op run again when `earlier` has ended.  Returns false if out of memory. */
 bool soft_op_run_after(struct op *op, struct op *earlier);
-/* The caller of each function below holds the lock; the functions that wait release it meanwhile. */
+/* The caller of each function below holds the lock; functions that wait release it during the wait. */
 void soft_op_release(struct op *op);
 void soft_op_end(struct op *op, CUresult result);    /* called by kind->run; drops the queue's reference */
-void soft_op_finish(struct op *op, CUresult result); /* called by other threads; an error fails the context */
-bool soft_stream_is_busy(struct stream *s);          /* true: the stream's next operation would have to wait */
+void soft_op_finish(struct op *op, CUresult result); /* like soft_op_end(), for other threads; an error fails the context */
+bool soft_stream_is_busy(struct stream *s);          /* true: a new operation of the stream would have to wait */
 CUresult soft_op_wait(struct op *op);                /* wait for op; returns its result */
-/* Check whether the calling thread may wait for op (NULL is fine).  CUDA_ERROR_NOT_PERMITTED: it is the callback thread and would
- * wait forever. */
+/* Check whether this thread may wait for op (or NULL).  CUDA_ERROR_NOT_PERMITTED: it is the callback thread and would wait for itself. */
 CUresult soft_op_check_wait(struct op *op, const char *call);
 void soft_stream_wait(struct stream *s);                     /* wait until all work queued so far has ended */
 void soft_stream_free_if_done(struct stream *s);             /* free s if it is destroyed and has no work left */
@@ -130,7 +125,7 @@ struct host_call {
 };
 extern const struct op_kind soft_host_call_kind;
 
-/* Call a function of the program soon in the callback thread, unordered with the work of streams.  The caller holds the lock. */
+/* Let the callback thread call a function of the program soon, unordered with the work of streams.  The caller holds the lock. */
 void soft_call_back(CUhostFn function, void *user);
 
 /* ---- cu_stream.c: the caller holds the lock ------------------------------------------------- */
@@ -138,27 +133,25 @@ void soft_call_back(CUhostFn function, void *user);
 int soft_clamp_priority(int priority); /* returns the nearest valid priority */
 CUresult soft_stream_create(struct context *ctx, unsigned flags, int priority, struct stream **out);
 void soft_stream_destroy(struct stream *s);
-/* Find the stream of a handle and enter its context; for 0, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD the current context.  On
- * success the lock is held.  CUDA_ERROR_NOT_PERMITTED: one of these three handles, in a callback. */
+/* Find the stream of a handle and enter its context. For the handles 0, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD, this is the
+ * current context. On success the lock is held. CUDA_ERROR_NOT_PERMITTED: one of these three handles, in a callback. */
 CUresult soft_enter_stream(CUstream handle, struct context **ctx, struct stream **out);
-/* Like soft_enter_stream(), for work that a callback must not add to any stream. */
+/* Like soft_enter_stream(), for calls that a callback must not make for any stream. */
 CUresult soft_enter_stream_not_in_callback(CUstream handle, struct context **ctx, struct stream **out);
 
 /* ---- cu_capture.c: the caller holds the lock ------------------------------------------------ */
 
-/* Queue op after its stream's work; if the stream is capturing, make op the work of a new node instead. */
+/* Queue op after its stream's work; if the stream is capturing, add a node with the work op to the graph instead. */
 CUresult soft_capture_or_submit(struct op *op);
 /* Refuse a call that a capture forbids: CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, and the capture becomes invalid. */
 CUresult soft_capture_refuse(struct stream *s, const char *call);
-/* Like soft_capture_refuse(), if any stream of ctx is capturing: for calls that wait for all work of a context. */
+/* Like soft_capture_refuse(), if any stream of ctx is capturing; used by calls that wait for all work of a context. */
 CUresult soft_capture_refuse_in(struct context *ctx, const char *call);
-/* Check work for the legacy stream, which includes the work of every blocking stream:
- * CUDA_ERROR_STREAM_CAPTURE_IMPLICIT when one of them is capturing. */
+/* Check work for the legacy stream.  CUDA_ERROR_STREAM_CAPTURE_IMPLICIT: a blocking stream, for which it waits, is capturing. */
 CUresult soft_capture_check_legacy(struct stream *s);
-/* Like soft_capture_check_legacy(), but without a log line, for queries of the capture itself; invalidate false: the captures
- * stay valid. */
+/* Like soft_capture_check_legacy(), for queries of the capture: logs nothing; invalidate false: the captures stay valid. */
 CUresult soft_capture_check_query(struct stream *s, bool invalidate);
-/* Check a call that could wait for a capture, such as cuMemAlloc: the calling thread's capture mode may forbid it. */
+/* Check a call that could wait for captured work, such as cuMemAlloc: the calling thread's capture mode may forbid the call. */
 CUresult soft_capture_check_unsafe(const char *call);
 void soft_capture_leave(struct stream *s); /* call when the stream's handle is destroyed */
 

@@ -10,7 +10,7 @@
  *             └──────────────┴──────────────┘
  *
  * Each record gets the next ticket.  When the stream arrives at the record, the process writes the ticket to `ended`
- * and wakes the threads that wait for this ticket or an earlier one.  A process that is killed never does so.
+ * and wakes the threads that wait for this ticket or a lower one.  A process that is killed never does so.
  * Therefore each process that has the event holds a lock on the byte `slot` of the file, which the kernel drops when
  * the process ends: a waiter that finds no lock on the recorder's slot stops waiting.
  *
@@ -39,7 +39,7 @@ struct shared_event {
 	bool is_own;
 };
 
-/* within this time a waiter notices that the recording process was killed */
+/* the longest time in milliseconds until a waiter notices that the recording process was killed */
 enum { POLL_MS = 20 };
 
 const size_t soft_shared_event_bytes = sizeof(struct page);
@@ -141,7 +141,7 @@ uint64_t soft_shared_event_newest(const struct shared_event *s)
 	return atomic_load(&s->page->newest);
 }
 
-/* Returns true if the process of the slot still has the event open.  fcntl() does not report this process's own lock. */
+/* Returns true if the process with this slot still has the event open.  fcntl() does not report locks of this process. */
 static bool is_alive(const struct shared_event *s, uint32_t slot)
 {
 	struct flock lock = slot_lock(slot);

@@ -41,7 +41,7 @@ CUresult soft_stream_create(struct context *ctx, unsigned flags, int priority, s
 	return CUDA_SUCCESS;
 }
 
-/* Destroy the handle; queued work still runs, and the stream is freed after its last operation. */
+/* Free the handle of the stream; queued work still runs, and the stream is freed after its last operation. */
 void soft_stream_destroy(struct stream *s)
 {
 	soft_capture_leave(s);
@@ -70,7 +70,7 @@ static CUresult find_per_thread(struct context *ctx, struct stream **out)
 	return r;
 }
 
-/* Enter the current context, and find its legacy stream (also for 0) or its stream of this thread. */
+/* Enter the current context, and find its legacy stream (for handle 0, too) or its stream of this thread. */
 static CUresult enter_default_stream(CUstream handle, struct context **ctx, struct stream **out)
 {
 	CUresult r = soft_enter(ctx);
@@ -105,7 +105,7 @@ CUresult soft_enter_stream(CUstream handle, struct context **ctx, struct stream 
 
 CUresult soft_enter_stream_not_in_callback(CUstream handle, struct context **ctx, struct stream **out)
 {
-	/* soft_check_initialised() refuses the call in a callback */
+	/* in a callback, soft_check_initialised() returns the error */
 	return soft_is_in_callback() ? soft_check_initialised() : soft_enter_stream(handle, ctx, out);
 }
 
@@ -153,7 +153,7 @@ EXPORT CUresult cuStreamDestroy(CUstream stream)
 	return cuStreamDestroy_v2(stream);
 }
 
-/* Check that the program may wait for s: no capture forbids it. */
+/* Check that the program may wait for s; fail if a stream capture forbids the wait. */
 static CUresult check_wait(struct stream *s, const char *call)
 {
 	CUresult r = s->capture ? soft_capture_refuse(s, call) : soft_capture_check_legacy(s);
@@ -170,7 +170,7 @@ EXPORT CUresult cuStreamQuery(CUstream handle)
 	if (r)
 		return r;
 	r = check_wait(s, "cuStreamQuery");
-	/* The legacy stream is idle when its next operation would not have to wait for any blocking stream. */
+	/* The legacy stream is idle if a new operation would not have to wait for any blocking stream. */
 	if (!r && (s == ctx->legacy ? soft_stream_is_busy(s) : s->last != NULL))
 		r = CUDA_ERROR_NOT_READY;
 	else if (!r)
@@ -198,7 +198,7 @@ EXPORT CUresult cuStreamSynchronize(CUstream handle)
 	if (s != ctx->legacy) {
 		soft_stream_wait(s);
 	} else if ((marker = soft_op_new(s, &soft_marker))) {
-		/* Queue a marker, which waits for all blocking streams, and wait for the marker. */
+		/* The legacy stream: queue a marker, which waits for all blocking streams, and wait for it. */
 		r = soft_op_submit(marker, NULL);
 		if (!r)
 			soft_op_wait(marker);
@@ -212,8 +212,7 @@ EXPORT CUresult cuStreamSynchronize(CUstream handle)
 	return r;
 }
 
-/* Call the program's function.  After a fault of the context, a callback gets the error, but a cuLaunchHostFunc function is not
- * called. */
+/* Call the program's function.  After a fault, a function of cuStreamAddCallback gets the error; one of cuLaunchHostFunc is not called. */
 static void run_host_call(struct op *op)
 {
 	struct host_call *h = CONTAINER(op, struct host_call, op);
@@ -279,9 +278,8 @@ EXPORT CUresult cuLaunchHostFunc(CUstream stream, CUhostFn fn, void *user)
 
 /* ---- properties of a stream ------------------------------------------------------------------- */
 
-/* Enter the stream of a query.  During a capture, an H200 refuses queries of a legacy stream that includes the capturing stream,
- * and the query `refused` of the capturing stream itself; each such query makes the capture invalid.  It answers the other
- * queries (refused NULL). */
+/* Enter the stream of a query. During a capture, an H200 refuses queries of the legacy stream if it includes the capturing stream,
+ * and the query `refused` (NULL: none) of the capturing stream itself; both make the capture invalid. */
 static CUresult enter_property(CUstream handle, const char *refused, struct context **ctx, struct stream **out)
 {
 	CUresult r = soft_enter_stream(handle, ctx, out);

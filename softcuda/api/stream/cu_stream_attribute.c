@@ -1,5 +1,4 @@
-/* cu_stream_attribute.c — the attributes of streams.  They are hints for hardware that the interpreter does not have: they are checked, stored and
- * returned. */
+/* cu_stream_attribute.c — attributes of streams: hints for hardware that the interpreter lacks, so they are only checked and stored. */
 #include "softcuda/api/stream/cu_queue_internal.h"
 
 #include <string.h>
@@ -83,7 +82,7 @@ EXPORT CUresult cuStreamSetAttribute(CUstream handle, CUstreamAttrID attribute, 
 	return r;
 }
 
-/* The priority is not copied: it belongs to the stream that was created with it. */
+/* The priority is not copied, because it cannot change after the stream was created. */
 EXPORT CUresult cuStreamCopyAttributes(CUstream to, CUstream from)
 {
 	struct context *ctx;
@@ -103,7 +102,7 @@ EXPORT CUresult cuStreamCopyAttributes(CUstream to, CUstream from)
 	return CUDA_SUCCESS;
 }
 
-/* Written by hand: a generated per-thread call replaces only the first stream argument, but here both can be the default stream. */
+/* Written by hand: generated per-thread calls replace only the first stream argument, but here both can be the default stream. */
 EXPORT CUresult cuStreamCopyAttributes_ptsz(CUstream to, CUstream from)
 {
 	return cuStreamCopyAttributes(to ? to : CU_STREAM_PER_THREAD, from ? from : CU_STREAM_PER_THREAD);

@@ -1,14 +1,13 @@
 /* cu_stream_event_node.c — the calls that make streams record events and wait for them, and the graph nodes that do the same.
  *
- * A graph launch records events at the time of the call, as cuEventRecord does, and waits for the record that is newest at that
- * time. */
+ * A launch of a graph records events immediately, as cuEventRecord does, and waits for the record that is then the newest. */
 #include "softcuda/api/stream/cu_graph_internal.h"
 #include "softcuda/api/stream/cu_order_internal.h"
 
 struct wait_op {
 	struct op op;
 	struct event *event; /* holds a reference */
-	struct op *record;   /* holds a reference to the record that a launch waits for; NULL: none */
+	struct op *record;   /* the record that a launch waits for; holds a reference; NULL: none */
 };
 
 struct event *soft_event_of_work(const struct op *work)

@@ -246,8 +246,7 @@ static bool waits_for_sorted(const struct node *n)
 	return true;
 }
 
-/* Sort the nodes in passes: each pass takes the nodes whose predecessors have been taken.  One pass is enough if every
- * node was created after its predecessors, as in a capture. */
+/* Sort in passes: each appends the nodes whose predecessors are in the list.  In a capture, nodes are in this order: one pass is enough. */
 CUresult soft_graph_sort(const struct graph *g, struct node ***out)
 {
 	struct node **order = malloc((g->n_nodes + 1) * sizeof *order);

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* Find the object of a handle in the interpreter's table. */
+/* Find the texture or surface object with this handle in the context. */
 static CUresult find_object(struct context *ctx, uint64_t handle, enum texture_kind kind, struct texture_use **out)
 {
 	for (struct link *i = ctx->textures.next; gpul_texture_is(handle, kind) && i != &ctx->textures; i = i->next) {
@@ -21,7 +21,7 @@ static CUresult find_object(struct context *ctx, uint64_t handle, enum texture_k
 void soft_texture_free(struct texture_use *u)
 {
 	if (u->reference)
-		gpul_texture_bind(u->handle, NULL); /* the handle belongs to the module */
+		gpul_texture_bind(u->handle, NULL); /* the handle itself belongs to the module, so only unbind it */
 	else
 		gpul_texture_remove(u->handle);
 	soft_handle_free(u->reference);
@@ -105,7 +105,7 @@ static CUresult destroy_object(uint64_t handle, enum texture_kind kind)
 	r = find_object(ctx, handle, kind, &u);
 	if (!r) {
 		soft_context_wait(ctx);
-		r = find_object(ctx, handle, kind, &u); /* find it again: another thread may have destroyed it meanwhile */
+		r = find_object(ctx, handle, kind, &u); /* look it up again: another thread may have destroyed it meanwhile */
 	}
 	if (!r)
 		soft_texture_free(u);
@@ -170,7 +170,7 @@ EXPORT CUresult cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC *out, CUt
 
 	if (r)
 		return r;
-	*out = u->view; /* zeros without a view: NVIDIA documents an error, but its driver 580 succeeds */
+	*out = u->view; /* all zeros if there is no view: NVIDIA documents an error, but its driver 580 succeeds */
 	soft_unlock();
 	return CUDA_SUCCESS;
 }

@@ -1,4 +1,4 @@
-/* cu_reference.c — texture and surface references of modules: handles that calls bind to an array or to memory.
+/* cu_reference.c — texture and surface references of modules: handles that the program binds to an array or to memory.
  *
  * A call that changes a reference waits for the context's work, so that earlier launches read the old binding. */
 #include "softcuda/api/code/cu_code_internal.h"
@@ -34,7 +34,7 @@ static CUresult new_reference(struct context *ctx, enum handle_kind kind, uint64
 	return CUDA_SUCCESS;
 }
 
-/* Get the reference with this name in a module; all calls get the same one. */
+/* Get the reference with this name in a module; all calls with this name return the same handle. */
 static CUresult get_reference(CUmodule handle, const char *name, enum handle_kind kind, void **out)
 {
 	struct context *ctx;
@@ -86,7 +86,7 @@ static CUresult enter_reference(const void *handle, enum handle_kind kind, struc
 	return CUDA_ERROR_INVALID_HANDLE;
 }
 
-/* Rebind the reference after a change, and release the lock. */
+/* Bind the reference again after its properties were changed, and release the lock. */
 static CUresult leave_changed(struct texture_use *u)
 {
 	const void *handle = u->reference;
@@ -146,7 +146,7 @@ EXPORT CUresult cuSurfRefSetArray(CUsurfref s, CUarray array, unsigned flags)
 	return flags ? CUDA_ERROR_INVALID_VALUE : bind_resource(s, HANDLE_SURFACE_REF, &r);
 }
 
-/* An unaligned address is rounded down to an aligned one; kernels add *offset. */
+/* The address is rounded down to an aligned one; kernels must add *offset. */
 EXPORT CUresult cuTexRefSetAddress_v2(size_t *offset, CUtexref t, CUdeviceptr at, size_t bytes)
 {
 	CUDA_RESOURCE_DESC d = { .resType = CU_RESOURCE_TYPE_LINEAR };
@@ -186,7 +186,7 @@ EXPORT CUresult cuTexRefSetAddress2D_v2(CUtexref t, const CUDA_ARRAY_DESCRIPTOR 
 	return cuTexRefSetAddress2D_v3(t, desc, at, pitch);
 }
 
-/* ---- how a reference is read ------------------------------------------------------------------------ */
+/* ---- how kernels read a reference: format, addressing, filtering ------------------------------------- */
 
 EXPORT CUresult cuTexRefSetFormat(CUtexref t, CUarray_format format, int channels)
 {

@@ -5,17 +5,17 @@
 #include "softcuda/api/array/cu_array_internal.h"
 #include "softcuda/exec/texture/texture_internal.h"
 
-struct bound {                       /* never changes; keeps its memory alive */
+struct bound {                       /* immutable; holds a reference to the memory */
 	struct texture texture;      /* must be the first member */
 	struct array_memory *memory; /* memory of the array; NULL: memory with an address */
 };
 
-struct texture_use {      /* an object, or a reference of a module */
+struct texture_use {      /* a texture or surface object, or a reference of a module */
 	struct link link; /* link in context->textures */
 	struct context *ctx;
-	uint64_t handle;     /* handle in the engine's table; an object's handle in cuda.h, too; 0: a reference without a module */
+	uint64_t handle;     /* handle in the engine's table; for an object also the handle in cuda.h; 0: a reference without a module */
 	void *reference;     /* HANDLE_TEXTURE_REF or HANDLE_SURFACE_REF; NULL: an object */
-	struct bound *bound; /* what it is bound to; NULL: a reference that is not bound */
+	struct bound *bound; /* the memory and its format; NULL: a reference that is not bound */
 	bool has_resource, has_view;
 	CUDA_RESOURCE_DESC resource;
 	CUDA_TEXTURE_DESC sampler;
@@ -26,10 +26,10 @@ struct texture_use {      /* an object, or a reference of a module */
 
 /* The caller of each function holds the lock. */
 
-/* cu_build.c: convert the descriptors.  view NULL: there is none; sampler NULL: it is a surface. */
+/* cu_build.c: convert the descriptors.  view NULL: there is no view; sampler NULL: create a surface. */
 CUresult soft_bound_new(const CUDA_RESOURCE_DESC *resource, const CUDA_TEXTURE_DESC *sampler, const CUDA_RESOURCE_VIEW_DESC *view,
 			struct bound **out);
-void soft_bound_free(struct bound *b);         /* accepts NULL; waits for instructions that use it */
+void soft_bound_free(struct bound *b);         /* accepts NULL; waits for instructions that use b */
 void soft_texture_free(struct texture_use *u); /* defined in cu_object.c */
 
 #endif

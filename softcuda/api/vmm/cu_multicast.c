@@ -1,7 +1,6 @@
 /* cu_multicast.c — cuMulticast*: the calls of multicast objects.
  *
- * Source: CUDA Driver API, Multicast Object Management.  It was not compared with NVIDIA's driver, because multicast uses the switch
- * of all GPUs of a machine. */
+ * Source: CUDA Driver API, Multicast Object Management.  Not compared with NVIDIA's driver, which needs the switch of several GPUs. */
 #include "softcuda/api/vmm/cu_multicast_internal.h"
 
 #include <stdlib.h>
@@ -75,8 +74,7 @@ EXPORT CUresult cuMulticastGetGranularity(size_t *out, const CUmulticastObjectPr
 	return CUDA_SUCCESS;
 }
 
-/* Return the multicast object of a handle; NULL: the handle is not one of a multicast object, and *r
- * has the error.  The caller holds the lock. */
+/* Return the multicast object of a handle; NULL, with the error in *r, if it is not one.  The caller holds the lock. */
 static struct memory *find_multicast(CUmemGenericAllocationHandle handle, const char *call, CUresult *r)
 {
 	struct memory *m = soft_memory_find(handle);
@@ -122,7 +120,7 @@ EXPORT CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle handle, CUdevi
 	return r;
 }
 
-/* Like find_multicast(), when all devices of the team were added.  Searches again, because another thread can release the handle meanwhile. */
+/* Like find_multicast(), but wait until all devices were added; then search again, because the handle may have been released meanwhile. */
 static struct memory *find_complete(CUmemGenericAllocationHandle handle, const char *call, CUresult *r)
 {
 	struct memory *m = find_multicast(handle, call, r);
@@ -223,7 +221,7 @@ EXPORT CUresult cuMulticastUnbind(CUmemGenericAllocationHandle handle, CUdevice 
 			       : soft_team_unbind(m->multicast, (uint32_t)device, offset, bytes);
 	}
 	if (m && !r) {
-		m->refs++; /* waiting releases the lock */
+		m->refs++; /* because the following wait releases the lock */
 		soft_settle(0, 0);
 		soft_team_drop_copies(m->multicast);
 		soft_memory_unref(m);

@@ -5,9 +5,9 @@
  *       copies[]: mappings of        bindings: offset, device, and which descriptor    copies[]
  *       the bound memory             of which process is the memory
  *
- * The memfd is what cuMemExportToShareableHandle exports.  A process maps the memory that another one has bound when a kernel first
- * accesses it: it opens the memory by /proc/PID/fd, as cuIpcOpenMemHandle does.  If that process has exited before, stores reach the other
- * devices, and a load is a fault. */
+ * The memfd is what cuMemExportToShareableHandle exports.  When a kernel first accesses memory that another process has
+ * bound, this process opens the memory by /proc/PID/fd, as cuIpcOpenMemHandle does, and maps it.  If the other process has exited,
+ * stores reach only the other devices, and a load is a fault. */
 #ifndef GPULOAD_SOFTCUDA_API_VMM_CU_MULTICAST_INTERNAL_H
 #define GPULOAD_SOFTCUDA_API_VMM_CU_MULTICAST_INTERNAL_H
 
@@ -17,7 +17,7 @@
 
 enum { MOST_BINDINGS = 1024 };
 
-/* A process writes a row only between `taken` and `ready`, so that no lock is needed that a killed process would keep. */
+/* A process writes a row only while its state is ROW_TAKEN.  So no lock is needed, which a killed process would keep. */
 enum row_state { ROW_FREE, ROW_TAKEN, ROW_READY };
 
 struct shared_device {
@@ -29,7 +29,7 @@ struct shared_binding {
 	_Atomic uint32_t state;
 	uint32_t device; /* index in shared_team.device */
 	int32_t pid, fd; /* the process that bound the memory, and its descriptor */
-	uint64_t pids;   /* inode of the namespace of that pid */
+	uint64_t pids;   /* inode of the PID namespace in which `pid` is valid */
 	uint64_t inode;  /* inode of the memfd, which identifies the memory */
 	uint64_t offset; /* offset in the multicast object */
 	uint64_t memory_offset, bytes;
@@ -44,15 +44,15 @@ struct shared_team {
 	struct shared_binding binding[MOST_BINDINGS];
 };
 
-struct copy { /* memory of a binding, mapped into this process */
+struct copy { /* the memory of a binding, mapped into this process */
 	struct copy *next;
 	uint32_t device;
 	uint64_t inode, offset, memory_offset, bytes;
-	uint8_t *at;   /* NULL: the memory has gone with the process that bound it */
-	bool is_bound; /* false: it was unbound, and is unmapped when no instruction uses it */
+	uint8_t *at;   /* NULL: the memory was lost when the process that bound it exited */
+	bool is_bound; /* false: the binding was removed; the copy is unmapped when no instruction uses it any more */
 };
 
-struct own_binding { /* this process bound this memory, and holds a reference to it */
+struct own_binding { /* memory that this process has bound, and to which it holds a reference */
 	struct own_binding *next;
 	uint32_t row;
 	struct memory *memory;
@@ -63,10 +63,10 @@ struct multicast {
 	pthread_mutex_t lock; /* protects copies, failed and seen; taken after the driver's lock, or without it by a worker */
 	struct shared_team *shared;
 	struct copy *copies;
-	char failed[128];        /* why a binding could not be mapped; "": all are */
+	char failed[128];        /* why a binding could not be mapped; "": all were mapped */
 	uint64_t seen;           /* shared->changes when the copies were mapped */
 	struct own_binding *own; /* protected by the driver's lock */
-	bool is_shareable;       /* between processes: bound memory must be shareable, too */
+	bool is_shareable;       /* the object can be shared between processes; bound memory must then be shareable, too */
 };
 
 /* cu_multicast_team.c.  On success *fd is the memfd, owned by the caller. */
@@ -74,12 +74,12 @@ CUresult soft_team_create(const CUmulticastObjectProp *prop, struct multicast **
 bool soft_is_team_file(int fd);
 CUresult soft_team_open(int fd, struct multicast **out);
 void soft_team_free(struct multicast *t); /* also releases the memory that this process has bound */
-/* Return the row of a device; -1: it is not in the team. */
+/* Return the index of a device in the team; -1: the device is not in the team. */
 int soft_team_device(const struct multicast *t, const struct device *d);
-bool soft_team_is_complete(const struct multicast *t); /* all devices were added */
-/* Unmap copies that were unbound.  The caller holds the driver's lock, and no instruction accesses them: soft_settle(). */
+bool soft_team_is_complete(const struct multicast *t); /* true: all devices of the team were added */
+/* Unmap copies whose binding was removed.  The caller holds the driver's lock, and soft_settle() ensures that no instruction uses them. */
 void soft_team_drop_copies(struct multicast *t);
-/* Bind and unbind; the caller holds the driver's lock. */
+/* Bind memory of a device, or remove bindings; the caller holds the driver's lock. */
 CUresult soft_team_bind(struct multicast *t, uint32_t device, struct memory *memory, const struct shared_binding *wanted);
 CUresult soft_team_unbind(struct multicast *t, uint32_t device, uint64_t offset, uint64_t bytes);
 

@@ -1,7 +1,7 @@
-/* cu_multicast_team.c — the memfd of a multicast object, which processes share, and the copies of a process.
+/* cu_multicast_team.c — the memfd of a multicast object, which processes share, and this process's mappings of bound memory ("copies").
  *
- * Nothing in the memfd is trusted: a count is compared with its limit, and memory of another process must be a sealed memfd of this
- * driver that is large enough. */
+ * Nothing in the memfd is trusted, because other processes can write to it: a count is compared with its limit, and memory of another
+ * process must be a sealed memfd of this driver that is large enough. */
 #include "softcuda/api/vmm/cu_multicast_internal.h"
 
 #include <errno.h>
@@ -262,7 +262,7 @@ void soft_team_drop_copies(struct multicast *t)
 	pthread_mutex_unlock(&t->lock);
 }
 
-/* Open the memory of a binding; -1: it is gone, or not memory of this driver. */
+/* Open the memory of a binding; -1: it no longer exists, or it is not memory of this driver. */
 static int open_memory(const struct shared_binding *b)
 {
 	char path[48];
@@ -286,7 +286,7 @@ static int open_memory(const struct shared_binding *b)
 	return -1;
 }
 
-/* True: the process that bound the memory has exited.  One that closes the descriptor frees the row first. */
+/* Returns true if the process that bound the memory has exited.  (A process that only closes the descriptor frees the row first.) */
 static bool has_exited(const struct shared_binding *b)
 {
 	char path[48];
@@ -309,7 +309,7 @@ static bool is_valid(const struct multicast *t, const struct shared_binding *b)
 	       b->offset <= t->shared->bytes - b->bytes;
 }
 
-/* Find a copy, or one whose memory has gone. */
+/* Find the copy of a binding in this process; gone: find a copy whose memory was lost instead. */
 static struct copy *find_copy(const struct multicast *t, const struct shared_binding *b, bool gone)
 {
 	for (struct copy *c = t->copies; c; c = c->next)
@@ -318,7 +318,7 @@ static struct copy *find_copy(const struct multicast *t, const struct shared_bin
 	return NULL;
 }
 
-/* Map the memory of a binding.  False: it cannot be opened.  *at NULL: it has gone. */
+/* Map the memory of a binding.  Returns false if it cannot be opened; *at NULL: it was lost, because its process has exited. */
 static bool map_memory(const struct shared_binding *b, uint8_t **at)
 {
 	const int fd = open_memory(b);
@@ -364,7 +364,7 @@ static void map_binding(struct multicast *t, const struct shared_binding *b)
 	t->copies = c;
 }
 
-/* Map all bindings, unless they have not changed.  The caller holds t->lock. */
+/* If the bindings have changed since the last call, map all of them.  The caller holds t->lock. */
 static void refresh_copies(struct multicast *t)
 {
 	uint64_t changes;

@@ -16,7 +16,7 @@
 
 static void *reservations;
 
-/* Order reservations by address.  Overlapping ones compare as equal, so one address finds the reservation that contains it. */
+/* Order reservations by address.  Overlapping ones compare as equal, so that the search finds the one that contains an address. */
 static int compare_reservations(const void *left, const void *right)
 {
 	const struct reservation *a = left, *b = right;
@@ -45,8 +45,7 @@ static void *map_inaccessible(uint64_t address, size_t bytes, int more_flags)
 	return mmap((void *)(uintptr_t)address, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | more_flags, -1, 0);
 }
 
-/* Reserve aligned addresses anywhere.  Recent Linux kernels align large mappings.  If the address is not aligned,
- * map more than needed, and unmap the two ends. */
+/* Reserve aligned addresses anywhere.  If mmap() returns an unaligned address (older kernels), map more, and unmap the two ends. */
 static uint64_t choose_addresses(size_t bytes, size_t align)
 {
 	void *plain = map_inaccessible(0, bytes, 0);
@@ -76,7 +75,7 @@ static uint64_t reserve_addresses(size_t bytes, size_t align, uint64_t hint)
 
 		if (there != MAP_FAILED && (uintptr_t)there == hint)
 			return hint;
-		if (there != MAP_FAILED) /* a Linux kernel without this flag chose another address */
+		if (there != MAP_FAILED) /* a Linux kernel without MAP_FIXED_NOREPLACE chose another address */
 			munmap(there, bytes);
 	}
 	return choose_addresses(bytes, align);
@@ -198,7 +197,7 @@ static CUresult map_memory(struct reservation *in, uint64_t base, size_t bytes, 
 	r = enter_mapping(m);
 	if (r)
 		goto free_m;
-	/* Multicast addresses have no pages: an instruction accesses the copies. */
+	/* The addresses of a multicast object have no pages, because an instruction accesses the copies instead. */
 	if (!memory->multicast && mmap((void *)(uintptr_t)base, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, memory->fd, 0) == MAP_FAILED) {
 		r = soft_refuse(CUDA_ERROR_OUT_OF_MEMORY, "cuMemMap: mmap failed: is vm.max_map_count reached?");
 		goto leave_table;
@@ -258,8 +257,7 @@ EXPORT CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, CUmem
 	return r;
 }
 
-/* Remove the range from the engine's table first and the pages afterwards, so that no kernel accesses unmapped pages:
- * see gpul_exec_machine_settle(). */
+/* Remove the range from the engine's table before the pages, so that no kernel accesses unmapped pages: gpul_exec_machine_settle(). */
 static void unmap_mapping(struct mapping *m)
 {
 	gpul_exec_memory_remove(soft.memory, m->base);

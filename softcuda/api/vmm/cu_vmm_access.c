@@ -4,7 +4,7 @@
  *     rights of m ──────┤
  *                        the CPU: the protection of the pages is the union of all rights
  *
- * So the CPU can store to memory that only a device may write; on a GPU this store causes a SIGSEGV. */
+ * So the CPU can write to memory that only a device may write; with NVIDIA's driver this write causes a SIGSEGV. */
 #include "softcuda/api/vmm/cu_vmm_internal.h"
 
 #include <sys/mman.h>
@@ -76,8 +76,7 @@ static int page_protection(const struct mapping *m)
 	return (soft_mapping_allows(m, false) ? PROT_READ : 0) | (soft_mapping_allows(m, true) ? PROT_READ | PROT_WRITE : 0);
 }
 
-/* Change the rights of a mapping: new rights are added to the pages before the kernels get them; old rights are removed after
- * the kernels lost them. */
+/* Change the rights of a mapping: add rights to the pages before kernels get them; remove rights from kernels before the pages. */
 static CUresult set_rights(struct mapping *m, const CUmemAccessDesc *d, size_t n)
 {
 	struct mapping wanted = *m;
@@ -101,7 +100,7 @@ static CUresult set_rights(struct mapping *m, const CUmemAccessDesc *d, size_t n
 	return CUDA_SUCCESS;
 }
 
-/* Find the next mapping to populate in [*at, end); false: none is left. */
+/* Find the next mapping in [*at, end) whose pages must be populated; false: there are no more. */
 static bool next_to_populate(uint64_t *at, uint64_t end, size_t *bytes)
 {
 	struct mapping *m;
@@ -115,9 +114,8 @@ static bool next_to_populate(uint64_t *at, uint64_t end, size_t *bytes)
 	return false;
 }
 
-/* Map all pages of host memory that this process created: three times as fast as one page at each first access.  Not
- * done for imported memory, so that importing stays fast.  The lock is not held during madvise(), because a range that
- * another thread has unmapped does no harm. */
+/* Populate all pages of host memory created here, which is three times as fast as one page at each access; not for imported memory,
+ * so that imports are fast. The lock is not held during madvise(), because unmapping the range meanwhile does no harm. */
 static void populate_range(uint64_t at, uint64_t end)
 {
 	size_t bytes;

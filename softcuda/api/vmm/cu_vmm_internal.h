@@ -22,14 +22,14 @@ struct multicast;
 
 /* Physical memory; freed with its last reference. */
 struct memory {
-	unsigned refs;       /* number of references: one for each release of the handle that is due, and each mapping */
-	void *handle;        /* does not change until the memory is freed */
-	unsigned n_releases; /* calls of cuMemRelease that are due; 0: the handle is invalid until it is retained again */
+	unsigned refs; /* number of references: one for each cuMemRelease that the program must still call, and one for each mapping */
+	void *handle;  /* does not change until the memory is freed */
+	unsigned n_releases; /* calls of cuMemRelease that the program must still make; 0: the handle is invalid until retained again */
 	int fd;              /* the memfd; close-on-exec */
 	size_t bytes;
 	CUmemAllocationProp prop;    /* for imported memory, requestedHandleTypes is 0 */
-	bool imported;               /* true: the bytes are counted in the owner's process */
-	struct multicast *multicast; /* not NULL: a multicast object (cu_multicast_internal.h), whose fd has no memory; owned */
+	bool imported;               /* true: the bytes count as allocated only in the owner's process */
+	struct multicast *multicast; /* a multicast object (cu_multicast_internal.h), owned; fd then has no memory; NULL: ordinary memory */
 	void (*multicast_end)(struct multicast *t);
 };
 
@@ -44,7 +44,7 @@ struct mapping {
 	struct reservation *in;
 	void *handle; /* identifies the mapping in the engine's table of ranges */
 	uint64_t base;
-	size_t bytes;              /* those of the memory, or fewer: the beginning of a multicast object */
+	size_t bytes;              /* size of the memory; less if only the beginning of a multicast object is mapped */
 	uint64_t id;               /* the value of CU_POINTER_ATTRIBUTE_BUFFER_ID */
 	CUmemAccess_flags host;    /* access rights of the CPU */
 	uint32_t readers, writers; /* bit d: device d may read, may write */
@@ -53,7 +53,7 @@ struct mapping {
 
 /* cu_vmm_handle.c; the caller holds the lock. */
 void soft_memory_unref(struct memory *m);
-/* Give the program the handle of m, which it must release once more; on success that release drops the caller's reference. */
+/* Give the program a handle of m, which it must release once; on success, that release drops the reference of the caller. */
 CUresult soft_memory_adopt(struct memory *m, CUmemGenericAllocationHandle *out);
 struct memory *soft_memory_find(CUmemGenericAllocationHandle handle);
 bool soft_numa_node_exists(int node);
@@ -62,10 +62,10 @@ bool soft_numa_node_exists(int node);
 #define MEMORY_OF_POOL   "pool"
 bool soft_memory_name(const char *kind, const CUmemLocation *location, size_t bytes, char *buf, size_t buf_bytes);
 CUresult soft_memory_parse_name(const char *kind, int fd, size_t *bytes, CUmemLocation *location);
-/* cu_multicast.c: give the program a handle of an object; takes t and fd, also on failure. */
+/* cu_multicast.c: give the program a handle of an object; takes over t and fd, even on failure. */
 CUresult soft_multicast_adopt(struct multicast *t, int fd, CUmemAllocationHandleType type, CUmemGenericAllocationHandle *out);
-/* cu_multicast_team.c: for a multicast object, wait until all its devices were added, as cuMemMap and cuMulticastBind* do; the caller holds the lock, which is
- * released meanwhile. */
+/* cu_multicast_team.c: wait until all devices of a multicast object were added, as cuMemMap and cuMulticastBind* do; returns
+ * immediately for other memory. The caller holds the lock, which is released during the wait. */
 void soft_multicast_wait(struct memory *m);
 /* cu_vmm.c; the caller holds the lock. */
 struct mapping *soft_mapping_at(uint64_t address); /* NULL: none */

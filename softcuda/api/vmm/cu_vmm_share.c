@@ -1,7 +1,7 @@
 /* cu_vmm_share.c — export memory to another process as a file descriptor, and import it there.
  *
  * The importer checks that the descriptor is a memfd, that its size is the size in its
- * name (cu_vmm_name.c), and that seals prevent any change of that size. */
+ * name (cu_vmm_name.c), and that seals prevent any change of the size. */
 #include "softcuda/api/vmm/cu_multicast_internal.h"
 
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 
 enum { NEEDED_SEALS = F_SEAL_SHRINK | F_SEAL_GROW };
 
-/* Check that the file has the size that its name gives, and that the size cannot change. */
+/* Check that the file has the size that its name states, and that the size cannot change. */
 static CUresult check_file(int fd, size_t bytes)
 {
 	struct stat st;

@@ -1,7 +1,6 @@
 /* cu_pool_attribute.c — the attributes of memory pools.
  *
- * A pool caches nothing, so it reserves exactly the bytes that are in use, and the settings for the reuse of freed
- * memory are stored without an effect. */
+ * A pool caches nothing, so it reserves only the bytes in use, and the settings for the reuse of freed memory have no effect. */
 #include "softcuda/api/memory/cu_memory_internal.h"
 
 #include <string.h>

@@ -33,7 +33,7 @@ CUresult soft_pool_file_create(struct pool *p)
 {
 	uint64_t wanted = p->max_bytes && p->max_bytes < soft.memory_bytes ? p->max_bytes : soft.memory_bytes;
 	size_t bytes = (size_t)(wanted / VMM_GRANULARITY + 1) * VMM_GRANULARITY * 2 +
-		       TABLE_BYTES; /* twice, because parts are lost between allocations */
+		       TABLE_BYTES; /* twice: gaps between allocations are lost */
 	char name[128];
 	int fd;
 	CUresult r;
@@ -85,7 +85,7 @@ CUresult soft_pool_file_map(struct pool *p, struct allocation *a)
 	CUresult r;
 
 	a->offset = TABLE_BYTES;
-	for (; before != &f->allocations; before = before->next) { /* the first gap that is large enough */
+	for (; before != &f->allocations; before = before->next) { /* find the first gap that is large enough */
 		const struct allocation *other = CONTAINER(before, struct allocation, in_file);
 
 		if (other->offset - a->offset >= mapped_bytes(a))
@@ -108,7 +108,7 @@ void soft_pool_file_unmap(struct allocation *a)
 	if (a->exported)
 		__atomic_store_n(&f->table[a->exported - 1].serial, 0, __ATOMIC_RELEASE);
 	list_remove(&a->in_file);
-	gpul_exec_machine_settle(soft.machine); /* wait for accesses: otherwise a kernel of another context could crash */
+	gpul_exec_machine_settle(soft.machine); /* wait for running accesses of kernels, which would otherwise crash */
 	munmap((void *)(uintptr_t)a->base, mapped_bytes(a));
 	if (!f->imported)
 		(void)fallocate(f->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)a->offset, (off_t)mapped_bytes(a));

@@ -1,5 +1,5 @@
-/* cu_pool_object.c — create, destroy and find memory pools.  Each location of memory has a default pool, which is created when it
- * is first needed, and a current pool, from which cuMemAllocAsync allocates. */
+/* cu_pool_object.c — create, destroy and find memory pools. Each location (a device, the host or a NUMA node) has a default pool,
+ * which is created when it is first needed, and a current pool, from which cuMemAllocAsync allocates. */
 #include "softcuda/api/memory/cu_memory_internal.h"
 
 #include <stdlib.h>
@@ -66,7 +66,7 @@ static CUresult create_pool(const CUmemLocation *location, CUmemAllocationType t
 
 /* ---- locations ------------------------------------------------------------------------------ */
 
-/* Check a location, and store it with an id of 0 where the id is ignored. */
+/* Check a location and store it; if its type ignores the id, store the id 0. */
 static CUresult check_location(const CUmemLocation *location, CUmemAllocationType type, CUmemLocation *out)
 {
 	int kind = location ? (int)location->type : -1;

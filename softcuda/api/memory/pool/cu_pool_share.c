@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The data that is sent to another process.  It differs between all allocations of all pools: cuda-core maps equal data only once. */
+/* The data that is sent to another process.  It is different for each allocation, because cuda-core maps equal data only once. */
 struct export_data {
 	char magic[4];
 	uint32_t row;
@@ -141,7 +141,7 @@ EXPORT CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *out, CUdeviceptr 
 	return r;
 }
 
-/* Check the data against the row of the table, which another process can change at any time. */
+/* Check the data against its row in the table, which another process can change at any time. */
 static CUresult check_data(const struct pool_file *f, const struct export_data *data)
 {
 	const struct export_row *row;
