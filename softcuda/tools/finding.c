@@ -5,9 +5,9 @@
 #include <string.h>
 
 struct tool_finding {
-	struct tool_finding *next;  /* next finding in the same hash slot */
-	struct tool_finding *first; /* the reported finding with the same text; NULL: this finding was reported */
-	struct tool_finding *newer; /* next in the list of reported findings, which is newer */
+	struct tool_finding *next;  /* next finding in the same slot of the hash table */
+	struct tool_finding *first; /* the finding with the same text that was reported; NULL: this finding was reported itself */
+	struct tool_finding *newer; /* the next newer finding in the list of reported findings */
 	struct finding_key key;
 	char *text;
 	uint64_t n; /* how often a reported finding occurred */
@@ -20,7 +20,7 @@ static struct tool_finding **slot_of(struct tool_findings *f, const struct findi
 	return &f->slot[hash >> 32 & (FINDING_SLOTS - 1)];
 }
 
-/* Find the finding with this key, from `at` on.  The caller holds the lock. */
+/* Find the finding with this key in the list that begins at `at`.  The caller holds the lock. */
 static struct tool_finding *find_key(struct tool_finding *at, const struct finding_key *key)
 {
 	while (at && (at->key.what[0] != key->what[0] || at->key.what[1] != key->what[1] || at->key.number != key->number))
@@ -28,7 +28,7 @@ static struct tool_finding *find_key(struct tool_finding *at, const struct findi
 	return at;
 }
 
-/* Count the finding if it is known; false: it is new. The caller holds the lock. */
+/* Count the finding if it was found before; returns false if it is new.  The caller holds the lock. */
 static bool count_known(struct tool_findings *f, const struct finding_key *key)
 {
 	struct tool_finding *known = find_key(*slot_of(f, key), key);
@@ -65,7 +65,7 @@ bool gpul_finding_new(struct tool_findings *f, const struct finding_key *key, co
 	bool is_new = false;
 
 	pthread_mutex_lock(&f->lock);
-	if (!made || !copy || count_known(f, key)) { /* another thread has just added it */
+	if (!made || !copy || count_known(f, key)) { /* another thread has just added this finding */
 		free(made);
 		free(copy);
 		pthread_mutex_unlock(&f->lock);

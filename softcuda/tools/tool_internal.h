@@ -18,7 +18,7 @@ enum { MAX_TOOL_OPTIONS = 16 };
 
 struct tool_options {
 	unsigned n;
-	/* the options of a tool; value: "" for an option without a value */
+	/* an option of a tool; value: "" for an option without a value */
 	struct tool_option {
 		const char *key, *value;
 	} option[MAX_TOOL_OPTIONS];
@@ -26,7 +26,7 @@ struct tool_options {
 
 struct tool {
 	const char *name, *summary; /* summary: one line that lists the options, for GPULOAD_SOFT_TOOLS=help */
-	const char *const *keys;    /* names of its options, terminated by NULL; the caller of create() refuses other keys */
+	const char *const *keys; /* names of the tool's options, terminated by NULL; other options are refused before create() is called */
 	/** Create the observer.
 	 *
 	 * @memory  borrowed; exists as long as the process
@@ -34,12 +34,11 @@ struct tool {
 	 * Errors GPUL_EINVAL an invalid option; GPUL_ENOMEM; GPUL_ESYS a file
 	 * Threads  one thread, in cuInit */
 	gpul_status (*create)(const struct tool_options *options, gpul_exec_memory *memory, struct observer **out, gpul_error *err);
-	/* Undo create() because another tool could not be created: remove the files that it has opened.  NULL: the tool opens no files. */
+	/* Undo create(), because another tool could not be created: remove the files that it opened.  NULL: no files. */
 	void (*discard)(struct observer *o);
-	/* Print or write the rest, such as a summary, when no kernel is running.  NULL: not needed. */
+	/* Print or write the remaining output, such as a summary; no kernel is running.  NULL: the tool needs no such call. */
 	void (*finish)(struct observer *o);
-	/* Called instead of finish() if the process must end while kernels run.  Hooks may run at the same time and later.  NULL:
-	 * the tool's data is lost. */
+	/* Called instead of finish() if the process must end while kernels run; hooks may still be called.  NULL: the data is lost. */
 	void (*stop)(struct observer *o);
 };
 
@@ -51,37 +50,36 @@ const char *gpul_tool_option(const struct tool_options *o, const char *key);
 gpul_status gpul_tool_number(const struct tool_options *o, const char *tool, const char *key, uint64_t least, uint64_t *out,
 			     gpul_error *err);
 
-/* Open a file for writing; "-": stdout.  On NULL, errno has the cause. */
+/* Open a file for writing; "-": stdout.  Returns NULL on failure, with the cause in errno. */
 FILE *gpul_tool_open_file(const char *path);
-/* Close a file opened by gpul_tool_open_file() and remove it, unless it is a pipe or device.  NULL, stdout and stderr are ignored. */
+/* Close a file opened by gpul_tool_open_file() and remove it, unless it is a pipe or device.  Ignores NULL, stdout and stderr. */
 void gpul_tool_discard_file(FILE *to, const char *path);
 
 /* ---- tool_report.c ------------------------------------------------------------------------------------------------- */
 
-/* Append all reports to a file instead of printing them on stderr; call it before the first report.  Errors: GPUL_ESYS. */
+/* Append all reports to a file instead of printing them on stderr; must be called before the first report.  Errors: GPUL_ESYS. */
 gpul_status gpul_tool_reports_to(const char *path, gpul_error *err);
-/* Report an error of a kernel at once, on stderr or to the file of gpul_tool_reports_to(): "gpuload memcheck: TEXT"; further
- * lines of TEXT are indented.
- * Errors after the first REPORTED_MOST of a tool are only counted.  Any thread may call. */
+/* Report an error of a kernel immediately, on stderr or to the file of gpul_tool_reports_to(): "gpuload memcheck: TEXT"; further
+ * lines of TEXT are indented. Errors after the first REPORTED_MOST of a tool are only counted. Any thread may call. */
 enum { REPORTED_MOST = 100 };
 void gpul_tool_report(const char *tool, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Print information that is not an error, such as a file's name: "gpuload trace: TEXT". */
 void gpul_tool_say(const char *tool, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Return the number of errors that a tool has reported; NULL: all tools together. */
 unsigned gpul_tool_n_reported(const char *tool);
-/* A tool that calls gpul_tool_sum_up() uses these as its hooks, or calls them from its hooks. */
+/* A tool that calls gpul_tool_sum_up() uses these two functions as its hooks, or calls them from its hooks. */
 void gpul_tool_launch_begins(struct observer *o, gpul_exec_launch *l);
 void gpul_tool_launch_ends(struct observer *o, gpul_exec_launch *l, const gpul_exec_fault *fault);
-/* For finish(): print "gpuload memcheck: no errors", or the number of errors, or that no kernel ran or that one did not finish. */
+/* For finish(): print "gpuload memcheck: no errors", or the number of errors, or that no kernel ran, or that a kernel did not finish. */
 void gpul_tool_sum_up(const char *tool);
 
 /* Write a lane mask to buf as "lanes 0-15,20" or "lane 3".  Returns buf. */
 const char *gpul_tool_lanes(uint32_t lanes, char *buf, size_t bytes);
 
-/* ---- finding.c: an error is reported once, and counted ------------------------------------------------------------ */
+/* ---- finding.c: reports each error once, and counts how often it occurs -------------------------------------------- */
 
-/* Identifies a finding, for example by the instruction and the kind of error.  number: that of its program, because a later
- * program may have instructions at the same addresses. */
+/* Identifies a finding, for example by the instruction and the kind of error. number: id of the program that contains the
+ * instruction, because a later program may have instructions at the same addresses. */
 struct finding_key {
 	const void *what[2];
 	uint64_t number;
@@ -93,15 +91,14 @@ struct tool_findings {
 	struct tool_finding *slot[FINDING_SLOTS], *oldest, *newest;
 };
 
-/* True if the finding is known, and has been counted.  Otherwise the caller writes its text and calls gpul_finding_new(). */
+/* Returns true if the finding was found before; it is then counted.  Otherwise the caller writes the text and calls gpul_finding_new(). */
 bool gpul_finding_known(struct tool_findings *f, const struct finding_key *key);
-/* Add a finding.  Returns true if the caller must report it.  Returns false if a finding with the same number and text was reported
- * before and has been counted again, or memory ran out. */
+/* Add a finding; true: the caller must report it.  false: one with this number and text was reported before, or memory ran out. */
 bool gpul_finding_new(struct tool_findings *f, const struct finding_key *key, const char *text);
 /* Print "TEXT: N times" for each finding that occurred more than once; `times` is printed after the number. */
 void gpul_findings_say_counts(struct tool_findings *f, const char *tool, const char *times);
 
-/* ---- tools whose own header is only for the files of their folder; start/tools.c has the list -------------------------- */
+/* ---- tools, declared here because their own headers are private to their folders; start/tools.c lists them ------------ */
 
 extern const struct tool gpul_debug_tool, gpul_profile_tool, gpul_racecheck_tool;
 

@@ -1,4 +1,4 @@
-/* breakpoint.c — breakpoints and watchpoints: finds their instructions, and checks whether one is hit. */
+/* breakpoint.c — breakpoints and watchpoints: finds their instructions, and checks whether the current instruction hits one. */
 #include "softcuda/tools/debug/debug_internal.h"
 
 #include <stdlib.h>
@@ -49,8 +49,7 @@ static uint32_t line_in_file(const struct breakpoint *b, const struct func_code 
 	return gpul_debug_same_file(name, b->where) ? p.ptx_line : 0;
 }
 
-/* A quick test, made once for each function: false if none of its code comes from the breakpoint's file, as in most
- * functions. */
+/* A fast test, done once for each function: false if no code comes from the breakpoint's file, as for most functions. */
 static bool may_have_file(const struct breakpoint *b, const struct func_code *code)
 {
 	const gpul_ptx_module *m = code->program->module;
@@ -151,8 +150,7 @@ void gpul_debug_resolve(struct debug *d)
 
 /* ---- checking for hits ---------------------------------------------------------------------------------------------- */
 
-/* True if the condition is true in a lane of the mask; find the first such lane. A condition that cannot be evaluated counts
- * as true, so that the user sees it. */
+/* Returns true if the condition is true in a lane of the mask, and finds the lane.  If it cannot be evaluated, it counts as true. */
 static bool condition_holds(const struct debug *d, const struct breakpoint *b, struct warp_state *s, uint32_t mask, unsigned *lane)
 {
 	EACH_LANE_OF(l, mask)
@@ -167,7 +165,7 @@ static bool condition_holds(const struct debug *d, const struct breakpoint *b, s
 	return false;
 }
 
-/* True if a hit counts: not during a replay that searches for an instruction. */
+/* Returns true if a hit counts.  Hits during a replay that searches for an instruction do not count. */
 static bool counts(const struct debug *d, struct breakpoint *b)
 {
 	if (d->search.phase != SEARCH_OFF)

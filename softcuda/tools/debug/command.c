@@ -48,7 +48,7 @@ static gpul_status add_breakpoint(const struct call *c, struct breakpoint *b, un
 	return GPUL_OK;
 }
 
-/* Command: break line FILE LINE [CONDITION [IGNORED]], break kernel|label NAME [CONDITION [IGNORED]] */
+/* Commands: break line FILE LINE [CONDITION [IGNORED]], and break kernel|label NAME [CONDITION [IGNORED]] */
 static gpul_status do_break(const struct call *c)
 {
 	struct breakpoint b = { .kind = BREAK_LINE };
@@ -118,7 +118,7 @@ static gpul_status do_breaks(const struct call *c)
 
 /* ---- continuing and stepping ------------------------------------------------------------------------------------------ */
 
-/* Command: go HOW [BLOCK WARP [LANE]] steps this warp or lane; go to COUNT goes to an instruction. */
+/* Command: go HOW [BLOCK WARP [LANE]] steps this warp or lane; go to COUNT runs to the instruction with this number. */
 static gpul_status do_go(const struct call *c)
 {
 	static const char *const names[N_GO] = { "free",      "insn",      "line",      "over",       "out",

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* True if this process is the one that the client debugs. The program's other processes inherit the environment variable
- * and perhaps the descriptor; with a file lock, only the first process uses it. */
+/* Returns true if this process is the first one of the program, which the client debugs. Other processes of the program inherit the
+ * environment variable and perhaps the descriptor; a lock on the file ensures that only the first process uses it. */
 static bool take_descriptor(int fd)
 {
 	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
@@ -23,7 +23,7 @@ static bool wants_none(struct observer *o, const struct func_code *code, const s
 	return false;
 }
 
-/* Remove the observer's hooks, so that the kernels of this process are not stopped. */
+/* Remove the observer's hooks, so that the debugger does not stop the kernels of this process. */
 static void run_free(struct debug *d)
 {
 	gpul_tool_say("debug", "process %d is not stepped: only the first process of a program that uses CUDA can be stepped",

@@ -22,7 +22,7 @@ enum { TEXT_BYTES = 256, MAX_WORDS = 8 };
 
 struct place {
 	const struct func_code *code;
-	const char *function, *file; /* file: the CUDA C++ file named in the PTX; NULL: no .loc here */
+	const char *function, *file; /* file: the CUDA C++ file that .loc names; NULL: no .loc applies to this instruction */
 	uint32_t line, ptx_line;
 };
 
@@ -31,7 +31,7 @@ struct place gpul_debug_place(const struct func_code *code, const struct insn *i
 void gpul_debug_ptx_name(const struct gpul_exec_program *p, char *buf, size_t bytes);
 /* True if both paths refer to the same file. If a path does not exist on this system, only the last components are compared. */
 bool gpul_debug_same_file(const char *a, const char *b);
-/* Print the module as PTX, with every statement on the line number that it had when it was parsed. */
+/* Print the module as PTX, so that every statement is on the line that it had in the text that was parsed. */
 void gpul_debug_listing(FILE *out, const struct gpul_exec_program *p);
 
 /* ---- expressions (expression.c) ----------------------------------------------------------------------------------- */
@@ -56,14 +56,14 @@ struct lane { /* the lane in which an expression is evaluated */
 /** Evaluate an expression: C's operators on numbers, %registers, %specials, lane, warp, block, names of variables, and memory as
  * [address], [address]:f32, shared[offset]:u8, local[offset].
  *
- * @at    the lane
+ * @at    the lane in which the expression is evaluated
  * @text  the expression
  * @out   untouched on failure
  * Errors  GPUL_EINVAL the position and what is wrong there
- * Threads the worker, or any thread while it sleeps in a hook */
+ * Threads the worker, or any thread while the worker sleeps in a hook */
 gpul_status gpul_debug_evaluate(const struct lane *at, const char *text, struct value *out, gpul_error *err);
 bool gpul_debug_true(const struct value *v);
-/* Print "-1", "0x10", "0.5"; 8-byte numbers that look like addresses are printed in hexadecimal. */
+/* Print a value such as "-1", "0x10" or "0.5"; 8-byte integers that look like addresses are printed in hexadecimal. */
 void gpul_debug_print_value(FILE *out, const struct value *v);
 /* Read a value of a type such as GPUL_PTX_MOD_F32; .u and .b types give unsigned integers. */
 struct value gpul_debug_load(const void *at, unsigned type);
@@ -72,12 +72,12 @@ const char *gpul_debug_type_name(unsigned type);
 
 /* ---- registers and memory (state.c, memory.c) ------------------------------------------------------------------- */
 
-uint64_t gpul_debug_block_index(const struct block *b); /* linear index in its grid */
-/* Return the type in which a register is shown: for a register declared .b, the type that the instructions writing it use. */
+uint64_t gpul_debug_block_index(const struct block *b); /* linear index of the block in its grid */
+/* Return the type with which a register is printed: for a register declared .b, the type of the instructions that write it. */
 unsigned gpul_debug_register_type(const struct func_code *code, uint32_t flat);
-/* Find the flat number of "%r5" or "%v.x"; false: the function has no such register. */
+/* Find the number of a register such as "%r5", or "%v.x" (an element of a vector); false: the function has no such register. */
 bool gpul_debug_find_register(const struct func_code *code, const char *name, size_t name_bytes, uint32_t *flat);
-bool gpul_debug_register(const struct lane *at, uint32_t flat, struct value *out); /* false: no instruction uses it */
+bool gpul_debug_register(const struct lane *at, uint32_t flat, struct value *out); /* false: no instruction uses the register */
 bool gpul_debug_special(const struct lane *at, const char *name, size_t name_bytes, struct value *out);
 /* Return the host address of `bytes` bytes of memory; NULL: they cannot be read. */
 const uint8_t *gpul_debug_memory(const struct lane *at, unsigned space, uint64_t address, uint64_t bytes);
@@ -88,12 +88,12 @@ uint8_t *gpul_debug_writable(const struct lane *at, unsigned space, uint64_t add
 struct breakpoint {
 	unsigned id;
 	enum { BREAK_LINE, BREAK_KERNEL, BREAK_LABEL, BREAK_WATCH } kind;
-	char *where;               /* owned: file or name; BREAK_WATCH: the expression for the address */
+	char *where;               /* owned; file, or name of a kernel or label; BREAK_WATCH: the expression for the address */
 	char *condition;           /* owned; NULL: none */
-	uint32_t line, found_line; /* found_line: the line with code that was found; 0: none so far */
-	uint64_t address, bytes;   /* BREAK_WATCH: the memory, in `space` */
-	unsigned space, on;        /* on: 1 reads, 2 writes, 3 both */
-	unsigned hits, ignored;    /* ignored: do not stop at this many hits */
+	uint32_t line, found_line; /* found_line: the line with code that was found for `line`; 0: none so far */
+	uint64_t address, bytes;   /* BREAK_WATCH: the watched memory, an address in `space` */
+	unsigned space, on;        /* on: 1 for reads, 2 for writes, 3 for both */
+	unsigned hits, ignored;    /* ignored: number of hits at which the kernel does not stop */
 	GPUL_ARRAY(const struct insn *) at;
 };
 
@@ -112,7 +112,7 @@ struct warp_name { /* identifies a warp, even after it has ended */
 	unsigned warp;
 };
 
-struct origin { /* where a step began */
+struct origin { /* the warp and lane in which a step began, and the position there */
 	struct warp_name warp;
 	int lane; /* step this lane; -1: the whole warp */
 	struct place place;
@@ -123,19 +123,19 @@ struct origin { /* where a step began */
 struct stop {
 	const char *reason; /* as in the Debug Adapter Protocol: "step", "breakpoint" ...; NULL: not stopped */
 	char text[TEXT_BYTES * 2];
-	struct warp_state *warp; /* NULL: at the end of a launch */
+	struct warp_state *warp; /* NULL: the worker has stopped at the end of a launch */
 	const struct insn *insn;
 	unsigned lane;
 	unsigned breakpoint; /* id of the breakpoint; 0: none */
-	bool after;          /* stopped after the instruction or launch, so stepping back leads to it first */
+	bool after;          /* stopped after the instruction or launch, so the first step back leads to it */
 };
 
-struct search { /* a replay that searches for an instruction before `end` */
+struct search { /* to step back: a replay that searches for an instruction before the instruction number `end` */
 	enum { SEARCH_OFF, SEARCH_LAST, SEARCH_GO } phase;
 	enum go how;
-	uint64_t end, found; /* SEARCH_GO: the replay stops at `found` */
+	uint64_t end, found; /* instruction numbers; SEARCH_GO: the replay stops at `found` */
 	struct origin from;
-	struct place line; /* the line of the warp's previous instruction */
+	struct place line; /* source position of the previous instruction of the warp */
 };
 
 struct saved_range {
@@ -149,7 +149,7 @@ struct debug {
 	pthread_mutex_t lock;
 	pthread_cond_t resumed;
 	bool configured; /* the client has allowed kernels to run */
-	bool waits;      /* the first launch waits for `configured` */
+	bool waits;      /* the first launch does not start before `configured` is set */
 	bool stops_at_entry, stops_at_end;
 
 	GPUL_ARRAY(const struct func_code *) code;
@@ -158,22 +158,22 @@ struct debug {
 	bool unresolved; /* code was added after the breakpoints were resolved */
 
 	GPUL_ARRAY(struct block *) resident;
-	unsigned n_launches;      /* launches that are running */
+	unsigned n_launches;      /* number of launches that are running */
 	gpul_exec_launch *launch; /* the launch that began last */
-	bool alone;               /* no other launch has run at the same time */
+	bool alone;               /* true: no other launch has run at the same time */
 	uint64_t count;           /* instructions that the interpreter has executed since the launch began */
 
 	enum go go;
 	struct origin from;
-	struct stop stop, next; /* if next.reason is set: stop at the next instruction (of next.warp, unless NULL) */
+	struct stop stop, next; /* if next.reason is set, stop at the next instruction of next.warp (NULL: of any warp) */
 	unsigned splits_before;
 	struct search search;
-	uint64_t back_bytes; /* limit for snapshots */
+	uint64_t back_bytes; /* maximum size of snapshots */
 	GPUL_ARRAY(struct saved_range) saved;
-	struct heap_marks heap;      /* device malloc's state when the snapshot was made; 0: it had not been used */
+	struct heap_marks heap;      /* state of the device malloc heap when the snapshot was made; 0: the heap had not been used */
 	bool has_snapshot, restores; /* restores: restore memory and restart the launch */
 	void (*print)(void *user, const char *text,
-		      size_t text_bytes); /* the machine's print callback, saved while a replay prints nothing */
+		      size_t text_bytes); /* the machine's print callback, saved here while a replay prints nothing */
 
 	int client, listener; /* sockets; -1: none */
 	pthread_t server;
@@ -190,7 +190,7 @@ struct breakpoint *gpul_debug_hit(struct debug *d, struct warp_state *s, const s
 struct breakpoint *gpul_debug_watch_hit(struct debug *d, struct warp_state *s, const struct insn *i, uint32_t on, unsigned *lane,
 					char *text, size_t bytes);
 
-/* stop.c: the hooks */
+/* stop.c: set the hooks of the observer */
 void gpul_debug_hooks(struct observer *o);
 /* Let the worker continue. GPUL_EINVAL: it is not stopped, or it cannot go back. */
 gpul_status gpul_debug_go(struct debug *d, enum go how, const struct origin *from, uint64_t to, gpul_error *err);
@@ -200,7 +200,7 @@ void gpul_debug_save(struct debug *d);
 void gpul_debug_restore(struct debug *d);
 void gpul_debug_drop_snapshot(struct debug *d);
 
-/* command.c: execute one command line and write the answer. */
+/* command.c: execute one command line and write the answer to `out`. */
 void gpul_debug_command(struct debug *d, char *line, FILE *out);
 
 /* Functions of event.c. */

@@ -1,4 +1,4 @@
-/* debug_server.c — serves the client over a socket, which the debugger inherited from its parent process or listens on. Serves one
+/* debug_server.c — serves the client over a socket, which this process inherited from its parent process or listens on. It serves one
  * client at a time; when the client disconnects, its breakpoints are removed and the kernels continue. */
 #include "softcuda/tools/debug/debug_internal.h"
 
@@ -31,7 +31,7 @@ static void answer(struct debug *d, char *line)
 	free(text);
 }
 
-/* Answer each complete line of text and move the incomplete rest to the front; returns the length of the rest. */
+/* Execute each complete command line of text and move the incomplete rest to the front; returns the length of the rest. */
 static size_t answer_lines(struct debug *d, char *text, size_t n)
 {
 	char *line = text, *end;
@@ -48,7 +48,7 @@ static size_t answer_lines(struct debug *d, char *text, size_t n)
 	return n;
 }
 
-/* Does not use a FILE: this thread would hold the FILE's lock until the client disconnects, and exit() waits for that lock. */
+/* Do not use a FILE: this thread would hold the FILE's lock until the client disconnects, and exit() waits for that lock. */
 static void serve_client(struct debug *d, int client)
 {
 	char *text = NULL, *larger;
@@ -116,7 +116,7 @@ static int listen_on_port(unsigned port)
 	return -1;
 }
 
-/* Only the user may connect to the path. The socket is created under another name and renamed when it accepts connections. */
+/* Only this user may connect to the path.  The socket is created under another name, and renamed when it accepts connections. */
 static int listen_on_path(const char *path)
 {
 	struct sockaddr_un a = { .sun_family = AF_UNIX };

@@ -1,4 +1,4 @@
-/* event.c — sends events to the client. The caller holds the lock, so that an event never appears between the lines of an answer. */
+/* event.c — sends events to the client. The caller holds the lock, so that an event is never sent between the lines of an answer. */
 #include "softcuda/tools/debug/debug_internal.h"
 
 #include <errno.h>

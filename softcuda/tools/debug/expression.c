@@ -305,8 +305,7 @@ static bool apply_float(struct parser *p, const char *op, double a, double b, st
 	}
 }
 
-/* Apply an operator to integers.  The result is unsigned if both operands are, or if one is an unsigned value
- * that does not fit into int64_t. */
+/* Apply an operator to integers.  The result is unsigned if both operands are, or if one is an unsigned value too large for int64_t. */
 static bool apply_integer(struct parser *p, const char *op, struct value a, struct value b, struct value *out)
 {
 	const bool is_unsigned = a.kind == VALUE_UINT && b.kind == VALUE_UINT, less = is_unsigned ? a.u < b.u : a.i < b.i;

@@ -38,7 +38,7 @@ struct block *gpul_debug_find_block(const struct debug *d, uint64_t index)
 	return NULL;
 }
 
-/* Get the frame and instruction of a lane. In the stopped warp, the current split is at the instruction where the warp stopped. */
+/* Get the frame and instruction of a lane.  In the warp that has stopped, the current split is at the instruction where it stopped. */
 const struct insn *gpul_debug_lane_at(const struct debug *d, struct warp_state *s, unsigned lane, struct frame **frame, uint32_t *mask)
 {
 	struct split *p = gpul_debug_split_of(s, lane);
@@ -53,7 +53,6 @@ const struct insn *gpul_debug_lane_at(const struct debug *d, struct warp_state *
 	return p ? p->pc : NULL;
 }
 
-/* Parse words 1 to 4: block, warp, lane and frame; 0 is the innermost frame. */
 gpul_status gpul_debug_find_lane(const struct call *c, struct lane *out, const struct insn **insn)
 {
 	struct block *b;

@@ -1,4 +1,4 @@
-/* state.c — reads registers, special registers and memory as a lane sees them. */
+/* state.c — reads registers, special registers and memory as the program sees them in one lane. */
 #include "softcuda/tools/debug/debug_internal.h"
 
 #include <inttypes.h>
@@ -132,8 +132,7 @@ bool gpul_debug_find_register(const struct func_code *code, const char *name, si
 	static const char parts[] = "xyzw";
 	const gpul_ptx_func *f = code->ptx;
 
-	for (uint32_t k = f->n_regs;
-	     k-- > 0;) { /* backwards, as the function's registers follow the module's and hide those of the same name */
+	for (uint32_t k = f->n_regs; k-- > 0;) { /* the function's registers come last and hide the module's */
 		const gpul_ptx_regs *r = &f->regs[k];
 		const char *base = gpul_ptx_name(code->program->module, r->name);
 		const size_t n = strlen(base);

@@ -6,7 +6,7 @@ static bool same_warp(const struct warp_name *n, const struct warp_state *s)
 	return n->launch == s->block->launch && n->warp == s->index && n->block == gpul_debug_block_index(s->block);
 }
 
-/* True if the warp or lane that is stepped has ended. */
+/* Returns true if the warp or lane that the user steps has ended. */
 static bool has_ended(const struct debug *d, const struct origin *from)
 {
 	for (size_t k = 0; k < d->resident.n; k++) {
@@ -68,8 +68,7 @@ static void begin_replay(struct debug *d, gpul_exec_launch *l)
 	gpul_launch_again(l);
 }
 
-/* Called when a searching replay reaches the end or the fault of its launch: restart the launch, and run to
- * the instruction that was found. */
+/* Called when a replay that searches has reached the end or the fault of the launch: run it again, to the instruction that was found. */
 static bool search_is_complete(struct debug *d, gpul_exec_launch *l)
 {
 	if (d->search.phase != SEARCH_LAST || d->restores)
@@ -327,7 +326,7 @@ static void block_begins(struct observer *o, struct block *b)
 	struct debug *d = (struct debug *)o;
 	struct block **at;
 
-	/* The first run and its replay must read the same values from memory that was never written. */
+	/* Clear memory that a kernel can read before writing it, so that the first run and its replay read the same values. */
 	memset(b->shared, 0, b->shared_bytes);
 	for (unsigned k = 0; k < b->n_warps; k++) {
 		memset(b->warps[k].local, 0, LANES * b->warps[k].local_stride);

@@ -11,14 +11,14 @@
 
 typedef unsigned long long ull;
 
-/* KEPT_MOST: how many freed allocations are kept. Their pages are returned to the system, so they take only address space. */
+/* KEPT_MOST: how many freed allocations stay reserved; their pages are returned to the system, so they take only address space. */
 enum { KEPT_MOST = 4096, FAR = 1 << 30 };
 static const uint64_t KEPT_BYTES = UINT64_C(64) << 30;
 
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
-static struct record **live; /* sorted by base */
+static struct record **live; /* records of live allocations, sorted by base */
 static size_t n_live, live_capacity;
-static struct record *newest, *oldest; /* freed; linked from the oldest to the newest */
+static struct record *newest, *oldest; /* records of freed allocations, linked from the oldest to the newest */
 static size_t n_freed;
 static uint64_t freed_bytes, n_made;
 _Atomic uint64_t gpul_records_generation = 1;
@@ -73,7 +73,7 @@ static void free_record(struct record *r)
 	free(r);
 }
 
-/* True if only the program's own calls and kernels write this memory, so that unwritten bytes can be detected. */
+/* Returns true if only the program's own calls and kernels write this memory, so that unwritten bytes can be detected. */
 static bool is_watched(const char *label)
 {
 	return !strcmp(label, "cuMemAlloc") || !strcmp(label, "cuMemAllocAsync");
@@ -94,7 +94,7 @@ void gpul_records_add(const gpul_exec_range *range)
 	if (!strncmp(range->label, "cu", 2))
 		gpul_origin_take(&r->made);
 	if (is_watched(range->label) || r->is_heap)
-		(void)gpul_shadow_create(&r->shadow, r->bytes); /* without a shadow, all bytes count as written */
+		(void)gpul_shadow_create(&r->shadow, r->bytes); /* without a shadow, which needs memory, all bytes count as written */
 	if (r->is_heap && !gpul_shadow_create(&r->alive, r->bytes))
 		r->is_heap = false;
 	r->shadow.complete = !r->shadow.bits;
@@ -171,7 +171,7 @@ struct record *gpul_records_find(uint64_t address)
 
 /* ---- writes by the host ---------------------------------------------------------------------------------------------- */
 
-/* Return the record that contains `at`, and shorten *bytes to the part inside it. NULL: no record; *bytes then ends at the next one. */
+/* Return the record that contains `at`, and shorten *bytes to the part inside it. NULL: none; *bytes then ends at the next record. */
 static struct record *part_in_record(uint64_t at, uint64_t *bytes)
 {
 	struct record *r = gpul_records_find(at);
@@ -212,7 +212,7 @@ void gpul_records_written(uint64_t to, uint64_t from, uint64_t bytes)
 
 /* ---- descriptions ------------------------------------------------------------------------------------------------------- */
 
-/* Return the number of bytes between the address and the record. */
+/* Return the number of bytes between the address and the memory of the record; 0: the address is inside. */
 static uint64_t distance(const struct record *r, uint64_t address)
 {
 	return contains(r, address) ? 0 : address < r->base ? r->base - address : address - r->base - r->bytes + 1;
@@ -321,7 +321,7 @@ void gpul_memcheck_bad_free(const char *call, uint64_t address)
 	gpul_origin_take(&caller);
 	gpul_origin_text(&caller, origin);
 	gpul_records_describe(address, near, sizeof near);
-	is_live = gpul_records_find(address); /* memory from another allocation call, or an address inside an allocation */
+	is_live = gpul_records_find(address); /* true: memory of another kind of allocation, or not the first address of an allocation */
 	pthread_rwlock_rdlock(&lock);
 	for (const struct record *r = n_freed && !is_live ? oldest : NULL; r; r = r->next)
 		twice = r->base == address ? r : twice;

@@ -1,4 +1,4 @@
-/* block_shadow.c — keeps the shadows of shared and local memory, which start anew with each block. */
+/* block_shadow.c — keeps the shadows of shared and local memory, which are reset for each block. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct block_shadow *free_shadows;
 
-/* Resize the shadow to this many bytes; its bits are undefined. The old memory is reused if it is large enough. */
+/* Resize the shadow to this many bytes; its bits are then undefined. The old memory is reused if it is large enough. */
 static void resize_shadow(struct shadow *h, uint64_t bytes)
 {
 	if (h->bits && h->bytes >= bytes) {
@@ -119,7 +119,7 @@ void gpul_local_enter(struct warp_state *s, const struct frame *f, uint32_t lane
 
 	if (!x->local_bytes)
 		return;
-	if (f->local_offset) /* the bytes may contain data of a function that was called earlier */
+	if (f->local_offset) /* bytes that a function called earlier may have left there count as written */
 		EACH_LANE_OF(l, lanes)
 	gpul_shadow_set(&x->local, (s->index * LANES + l) * x->local_bytes + f->local_offset, code->local_bytes, true);
 	for (uint32_t k = 0; k < code->ptx->n_vars; k++)

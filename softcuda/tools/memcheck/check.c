@@ -2,7 +2,7 @@
  *
  *     handler   global memory, all lanes active, in an allocation that is fully written   ──> one comparison of all lanes
  *               shared memory that is fully written                                        ──> nothing to check
- *               else check_access(): one shadow query for lanes side by side; other patterns and address spaces lane by lane
+ *               else check_access(): one shadow query for adjacent lanes; other patterns and address spaces lane by lane
  *
  * The interpreter itself checks that an address is accessible; if not, a fault ends the launch. */
 #include "softcuda/exec/async_internal.h"
@@ -14,18 +14,18 @@ struct effect {
 	bool reads, writes;
 };
 
-/* The memory that an access refers to. h: NULL if all bytes count as written, or the address is not accessible. */
+/* The memory that an access refers to. h NULL: all its bytes count as written, or the address is not accessible. */
 struct place {
 	struct shadow *h;
 	uint64_t at; /* offset in the shadow */
 	unsigned space;
-	uint64_t address;    /* the address, as in struct lane_accesses */
+	uint64_t address;    /* the address as in struct lane_accesses */
 	bool plain;          /* no other thread writes this memory */
-	struct record *heap; /* set if the memory was allocated by device malloc */
-	bool is_constant;    /* a variable in .const */
+	struct record *heap; /* set if device malloc allocated the memory */
+	bool is_constant;    /* true: a variable in .const */
 };
 
-static _Atomic(op_fn *) own_handler[OP_N_CORE]; /* for each operation: our handler of its unguarded instructions */
+static _Atomic(op_fn *) own_handler[OP_N_CORE]; /* for each operation: memcheck's handler for instructions without a guard */
 
 static struct effect effect_of(const struct insn *i)
 {
@@ -44,7 +44,7 @@ static struct effect effect_of(const struct insn *i)
 	return e;
 }
 
-/* ---- places --------------------------------------------------------------------------------------------------------- */
+/* ---- the memory that an access refers to ----------------------------------------------------------------------------- */
 
 static struct slot *slot_of(struct block_shadow *x, const struct insn *i)
 {
@@ -62,7 +62,7 @@ static bool slot_covers(const struct slot *k, const struct insn *i, uint64_t at)
 	return k->insn == i && at - k->base <= k->most;
 }
 
-/* Make the slot cache the memory at the address; false: the address is not in known memory. */
+/* Let the slot cache the memory at the address; false: no known memory contains the address. */
 static bool fill_slot(struct slot *k, const struct insn *i, uint64_t at, unsigned bytes)
 {
 	struct record *r = gpul_records_find(at);
@@ -114,8 +114,8 @@ static struct place place_of(struct warp_state *s, struct block_shadow *x, const
 
 /* ---- checks -------------------------------------------------------------------------------------------------------- */
 
-/* True if a load reads unwritten memory: its first byte was not written, or the first byte of an element with which the
- * program computes. The other bytes may be padding of a structure that is being copied. */
+/* Returns true if a load reads unwritten memory: the first byte of the access, or of an element with which the program computes, is
+ * unwritten. Other bytes may be padding of a structure that is being copied. */
 static bool reads_unwritten(const struct warp_state *s, const struct insn *i, const struct shadow *h, uint64_t at, const struct effect *e)
 {
 	if (gpul_memcheck.strict)
@@ -163,7 +163,7 @@ static bool check_lanes(struct warp_state *s, const struct insn *i, uint32_t on,
 	return true;
 }
 
-/* True if lane l accesses the bytes [at + l * bytes, at + (l + 1) * bytes), so the lanes access one contiguous range. */
+/* Returns true if each lane l accesses the bytes [at + l * bytes, at + (l + 1) * bytes), so that the lanes access one contiguous range. */
 static bool is_row(const struct warp_state *s, const struct insn *i, unsigned bytes, uint64_t *at)
 {
 	uint64_t room[LANES], offset;
@@ -173,8 +173,7 @@ static bool is_row(const struct warp_state *s, const struct insn *i, unsigned by
 	return addresses_are_a_row(a, bytes);
 }
 
-/* Check a contiguous access of all lanes with one shadow query. Returns false if it is not contiguous, not inside one allocation, or
- * some byte was not written. */
+/* Check an access to one contiguous range with one shadow query.  false: not contiguous, not in one allocation, or a byte is unwritten. */
 static bool check_row(struct warp_state *s, const struct insn *i, struct block_shadow *x, const struct effect *e)
 {
 	const unsigned all = e->bytes * LANES;
@@ -220,8 +219,7 @@ static bool check_offsets(struct shadow *h, const uint64_t at[LANES], const stru
 	return true;
 }
 
-/* Check lanes that access any addresses in one allocation or in shared memory. Returns false if they access other memory, a byte was
- * not written, or an address is misaligned. */
+/* Check lanes with any addresses in one allocation or shared memory.  false: other memory, an unwritten byte, or a misaligned address. */
 static bool check_gather(struct warp_state *s, const struct insn *i, struct block_shadow *x, const struct effect *e)
 {
 	const bool is_shared = (i->flags & SPACE_MASK) == SPACE_SHARED;
@@ -264,7 +262,7 @@ static struct place place_of_access(struct warp_state *s, struct block_shadow *x
 	struct insn as = *i;
 
 	as.flags = (uint8_t)a->space[lane];
-	as.src = i->src + (a->kind == ACCESS_READ ? 0 : 1); /* source and destination have their own slots */
+	as.src = i->src + (a->kind == ACCESS_READ ? 0 : 1); /* the source and the destination of a copy use different slots of the cache */
 	return place_of(s, x, &as, lane, a->at[lane], a->bytes[lane]);
 }
 
@@ -295,10 +293,10 @@ static void copy_shadow(struct warp_state *s, const struct insn *i, uint32_t on)
 struct piece_check {
 	struct warp_state *s;
 	const struct insn *i;
-	struct place from; /* source of the last piece */
+	struct place from; /* source of the last piece that was read */
 };
 
-/* Check one piece of memory: wgmma computes with the bytes that it reads; tensor copies copy their shadow bits instead. */
+/* Check one piece of memory. wgmma computes with the bytes that it reads; tensor copies only copy their shadow bits. */
 static void check_piece(void *context, const struct memory_piece *p)
 {
 	struct piece_check *c = context;
@@ -334,8 +332,7 @@ static bool is_copy(const struct insn *i)
 	return i->op == OP_CP_ASYNC || i->op == OP_CP_BULK || i->op == OP_CP_REDUCE;
 }
 
-/* True if the memory may be unwritten: parameters and constants are always written. Parameters of device functions are in local
- * memory, but are not variables. */
+/* Returns true if the memory may be unwritten, as constants and parameters never are (those of device functions are local memory). */
 static bool may_be_unwritten(const struct func_code *code, const struct insn *i)
 {
 	const gpul_ptx_inst *in = gpul_insn_ptx(code, i);
@@ -374,7 +371,7 @@ enum observed gpul_check_before(struct observer *o, struct warp_state *s, const 
 	return OBSERVED_RUN;
 }
 
-/* Mark what a device runtime call has written, such as a stream handle. */
+/* Mark the bytes that a call of the device runtime has written, such as a stream handle. */
 static void see_written(const struct warp_state *s, const struct insn *i, uint32_t on)
 {
 	const struct call_site *site = i->object;
@@ -414,8 +411,7 @@ void gpul_check_after(struct observer *o, struct warp_state *s, const struct ins
 
 typedef uint64_t lanes4 __attribute__((vector_size(32), may_alias));
 
-/* True if each of the 32 addresses minus `base` is at most `most`. One sign test is enough, because both
- * differences are then nonnegative. */
+/* Returns true if all 32 addresses are from base to base + most.  One test of the sign bits finds a negative difference at either end. */
 static inline __attribute__((always_inline)) bool all_within(const uint64_t *a, uint64_t base, uint64_t most)
 {
 	const lanes4 *v = (const void *)a;

@@ -8,10 +8,10 @@
 
 typedef unsigned long long ull;
 
-/* A row stays after free() until malloc() returns the same address again. */
+/* An allocation of device malloc.  Its entry stays in the table after free() until malloc() returns the same address again. */
 struct heap_block {
 	uint64_t at, bytes;
-	char *made, *freed;       /* places: "kernel.cu:7; k, block 0, thread 3"; freed: NULL while allocated */
+	char *made, *freed;       /* where it was allocated and freed: "kernel.cu:7; k, block 0, thread 3"; freed: NULL while allocated */
 	const struct insn *maker; /* the instruction that called malloc */
 };
 
@@ -69,7 +69,7 @@ unlock:
 	pthread_mutex_unlock(&lock);
 }
 
-/* Describe a block, which may have been freed. The caller holds the lock. */
+/* Describe a live or freed block that contains or is near the address. The caller holds the lock. */
 static void describe_block(const struct heap_block *b, uint64_t address, char *buf, size_t bytes)
 {
 	const bool inside = address - b->at < b->bytes, before = address < b->at;
@@ -118,7 +118,7 @@ enum heap_free gpul_heap_take(uint64_t at, const char *where, uint64_t *n_bytes,
 	return found;
 }
 
-/* Report all leaked blocks that one malloc instruction allocated; row `first` is the first of them. The caller holds the lock. */
+/* Report all leaked blocks that one malloc instruction allocated; blocks[first] is one of them. The caller holds the lock. */
 static void report_leaks(size_t first, uint64_t base, uint64_t bytes)
 {
 	const struct heap_block *b = &blocks[first];
@@ -128,7 +128,7 @@ static void report_leaks(size_t first, uint64_t base, uint64_t bytes)
 		if (blocks[k].freed || blocks[k].maker != b->maker || blocks[k].at - base >= bytes)
 			continue;
 		if (k < first)
-			return; /* already reported together with that row */
+			return; /* the leak was reported together with an earlier block */
 		sum += blocks[k].bytes;
 		n++;
 	}

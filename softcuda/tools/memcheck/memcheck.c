@@ -1,5 +1,4 @@
-/* memcheck.c — the tool memcheck: finds accesses outside allocations or after free, reads of unwritten memory, leaks and invalid
- * frees. */
+/* memcheck.c — the tool memcheck: finds accesses outside allocations or after free, reads of unwritten memory, leaks, invalid frees. */
 #include "softcuda/tools/memcheck/parts_internal.h"
 
 enum { HEAP_RED_ZONE = 32 };
@@ -67,7 +66,7 @@ static void finish_memcheck(struct observer *o)
 	gpul_memcheck.has_ended = true;
 }
 
-/* Stop without reporting leaks, because the program could not free memory that kernels still use. */
+/* Stop without reporting leaks: kernels still run, so the program could not free the memory that they use. */
 static void stop_memcheck(struct observer *o)
 {
 	(void)o;

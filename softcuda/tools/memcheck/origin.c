@@ -30,7 +30,7 @@ typedef unsigned long long ull;
 
 /* ---- the program's symbol table: dladdr() finds only exported symbols --------------------------------------------------- */
 
-static const uint8_t *program; /* the file, mapped */
+static const uint8_t *program; /* the file of the program, mapped */
 static size_t program_bytes;
 static const ElfW(Sym) * symbols;
 static size_t n_symbols;
@@ -42,7 +42,7 @@ static bool is_inside(uint64_t at, uint64_t bytes)
 	return at <= program_bytes && bytes <= program_bytes - at;
 }
 
-/* Load the symbol table and its names, if the file has them. */
+/* Load the symbol table and its names, if the program's file has them. */
 static void find_symbols(void)
 {
 	const ElfW(Ehdr) *h = (const void *)program;
@@ -106,7 +106,7 @@ static const char *program_function(uint64_t at, uint64_t base, uint64_t *start)
 	return NULL;
 }
 
-/* ---- the caller ----------------------------------------------------------------------------------------------------------- */
+/* ---- the caller of the driver ----------------------------------------------------------------------------------------- */
 
 struct caller {
 	const char *function, *file; /* function NULL: unknown */
@@ -128,7 +128,7 @@ static bool is_in(void *address, const Dl_info *file)
 	return dladdr(address, &f) && f.dli_fbase == file->dli_fbase;
 }
 
-/* Find the function that contains an address; false: the address is in no file, or in the driver. */
+/* Find the function that contains an address; returns false if the address is in no file, or in the driver (own). */
 static bool find_caller(void *address, const Dl_info *own, struct caller *out)
 {
 	const uint64_t at = (uintptr_t)address - 1; /* the call instruction, not the return address after it */
@@ -146,7 +146,7 @@ static bool find_caller(void *address, const Dl_info *own, struct caller *out)
 	return true;
 }
 
-/* True for a function between program and driver, such as one of NVIDIA's runtime or ours. */
+/* Returns true for a function of a library between the program and the driver, such as NVIDIA's CUDA runtime or libgpuload. */
 static bool is_runtime(const struct caller *c)
 {
 	const char *name = c->function ? c->function : "";
@@ -171,7 +171,7 @@ const char *gpul_origin_text(const struct origin *at, char text[ORIGIN_BYTES])
 	*text = '\0';
 	if (!dladdr((void *)(uintptr_t)&gpul_memcheck, &own))
 		return text;
-	/* skip frames of a library that wraps backtrace(), such as libasan */
+	/* Skip the frames of a library that wraps backtrace(), such as libasan. */
 	while (k < at->n && !is_in(at->frame[k], &own))
 		k++;
 	for (; k < at->n; k++) {

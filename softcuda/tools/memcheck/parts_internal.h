@@ -16,30 +16,30 @@
 
 struct memcheck {
 	struct observer o;
-	bool leaks;               /* report leaks */
+	bool leaks;               /* true: report leaks */
 	_Atomic bool has_faulted; /* after a fault the program cannot free its memory, so leaks are not reported */
 	_Atomic bool has_ended;   /* all reports have been written */
-	bool strict;              /* report a load if any of its bytes was not written */
+	bool strict;              /* true: report a load if any of its bytes is unwritten */
 };
 extern struct memcheck gpul_memcheck;
 bool gpul_reports_leaks(void);
 
 enum { ORIGIN_BYTES = 160, ORIGIN_FRAMES = 20 };
-/* The return addresses on the stack at a driver call. They are resolved to names only when printed, because that is slow. */
+/* The return addresses on the stack at a driver call. They are converted to names only when they are printed, because that is slow. */
 struct origin {
 	int n;
 	void *frame[ORIGIN_FRAMES];
 };
 void gpul_origin_take(struct origin *out);
-/* Write the caller of the driver to text, as "main+0x25 in vecadd"; "" if unknown. */
+/* Write the function that called the driver to text, as "main+0x25 in vecadd"; "" if it is unknown. */
 const char *gpul_origin_text(const struct origin *at, char text[ORIGIN_BYTES]);
 
 /* ---- shadow.c --------------------------------------------------------------------------------------------------- */
 
 struct shadow {
 	uint64_t *bits;        /* NULL: all bytes count as written */
-	uint64_t bytes;        /* size of the memory, not of the bits */
-	_Atomic uint64_t hole; /* the words of bits before this one are all ones */
+	uint64_t bytes;        /* size of the memory that the shadow describes */
+	_Atomic uint64_t hole; /* all words of `bits` before this index are all ones */
 	_Atomic uint32_t n_checks;
 	_Atomic bool complete; /* all bytes have been written */
 };
@@ -53,7 +53,7 @@ void gpul_shadow_set(struct shadow *h, uint64_t at, uint64_t bytes, bool plain);
 void gpul_shadow_clear(struct shadow *h, uint64_t at, uint64_t bytes);
 /* Copy bits; the ranges may overlap. */
 void gpul_shadow_copy(struct shadow *to, uint64_t to_at, const struct shadow *from, uint64_t from_at, uint64_t bytes, bool plain);
-/* Set `complete` if all bits are set. Called from time to time. */
+/* Set `complete` if all bits are set.  Only every 32nd call looks at the bits, because that is slow. */
 void gpul_shadow_advance(struct shadow *h);
 
 static inline bool shadow_has_byte(const struct shadow *h, uint64_t at)
@@ -63,9 +63,9 @@ static inline bool shadow_has_byte(const struct shadow *h, uint64_t at)
 
 /* ---- heap_blocks.c: the allocations of device malloc ---------------------------------------------------------------- */
 
-/* Record an allocation. where: "kernel.cu:7; k, block 0, thread 3"; maker: the instruction that called malloc. */
+/* Record an allocation. maker: the instruction that called malloc; where: its line and thread, "kernel.cu:7; k, block 0, thread 3". */
 void gpul_heap_enter(uint64_t at, uint64_t bytes, const struct insn *maker, const char *where);
-/* Record the free of an address; sets *n_bytes to the size. For HEAP_FREED_BEFORE, `lines` describes the first free. */
+/* Record that an address was freed; sets *n_bytes to the size. For HEAP_FREED_BEFORE, `lines` receives a description of the first free. */
 enum heap_free {
 	HEAP_FREED,
 	HEAP_FREED_BEFORE,
@@ -73,7 +73,7 @@ enum heap_free {
 } gpul_heap_take(uint64_t at, const char *where, uint64_t *n_bytes, char *lines, size_t bytes);
 /* Like gpul_records_describe(), for allocations of device malloc. */
 void gpul_heap_describe(uint64_t address, char *buf, size_t bytes);
-/* Report the allocations in [base, base + bytes) that were not freed, and forget them. */
+/* Report the allocations in [base, base + bytes) that were not freed, and remove them from the table. */
 void gpul_heap_ends(uint64_t base, uint64_t bytes, bool report);
 
 /* ---- allocations.c ------------------------------------------------------------------------------------------------ */
@@ -81,11 +81,11 @@ void gpul_heap_ends(uint64_t base, uint64_t bytes, bool report);
 /* A range in the memory table, or a freed allocation. */
 struct record {
 	uint64_t base, bytes;
-	char label[48];  /* the call that allocated it: "cuMemAlloc" */
-	uint64_t number; /* number of the program's allocation call; 0: not allocated by the program */
+	char label[48];  /* name of the call that allocated the memory: "cuMemAlloc" */
+	uint64_t number; /* sequence number of the allocation call in the program; 0: not allocated by the program */
 	struct origin made, freed;
-	bool is_heap;              /* the heap of device malloc */
-	bool is_constant;          /* it is a variable in .const */
+	bool is_heap;              /* true: the heap of device malloc */
+	bool is_constant;          /* true: a variable in .const */
 	struct shadow shadow;      /* a bit is set if its byte was written */
 	struct shadow alive;       /* if is_heap: a bit is set if its byte belongs to a live allocation */
 	struct arena_block *block; /* memory of a freed allocation; returned to the arena when the record is removed */
@@ -97,7 +97,7 @@ extern _Atomic uint64_t gpul_records_generation; /* changes whenever a range is 
 void gpul_records_add(const gpul_exec_range *r);
 void gpul_records_remove(const gpul_exec_range *r);
 struct record *gpul_records_find(uint64_t address); /* the range that contains the address; NULL: none */
-/* Mark memory that the program wrote by a driver call. */
+/* Mark memory at `to` as written by a driver call.  from: source of a copy, whose shadow bits are copied; 0: there is none. */
 void gpul_records_written(uint64_t to, uint64_t from, uint64_t bytes);
 /* Describe the memory at or near an address and the calls that allocated and freed it. Each line begins with '\n'. */
 void gpul_records_describe(uint64_t address, char *buf, size_t bytes);
@@ -106,13 +106,13 @@ void gpul_records_report_leaks(void);
 
 /* ---- heap_check.c: calls of device malloc and free ---------------------------------------------------------------- */
 
-/* Called before and after a call of malloc or free. before: OBSERVED_FAULT if the freed address is invalid. */
+/* Called before and after a call of device malloc or free. The first function returns OBSERVED_FAULT if the freed address is invalid. */
 enum observed gpul_heap_before_call(struct warp_state *s, const struct insn *i, uint32_t on);
 void gpul_heap_after_call(struct warp_state *s, const struct insn *i, uint32_t on);
 
 /* ---- uses.c ---------------------------------------------------------------------------------------------------------- */
 
-/* Return a mask: bit k is set if the program computes with element k of the loaded vector, and does not only copy it. */
+/* Return a mask: bit k is set if the program computes with element k of the loaded vector, instead of only copying it. */
 uint32_t gpul_uses_elements(const struct func_code *code, const struct insn *i);
 void gpul_uses_forget(void); /* called when instructions have been destroyed */
 
@@ -120,19 +120,19 @@ void gpul_uses_forget(void); /* called when instructions have been destroyed */
 
 enum { CACHE_SLOTS = 128 };
 
-/* Caches which memory an instruction last accessed, perhaps in an earlier block. */
+/* Caches which memory an instruction accessed last, perhaps in an earlier block. */
 struct slot {
 	const struct insn *insn;
-	uint64_t base, most; /* most: the highest permitted offset */
+	uint64_t base, most; /* most: the highest offset from base at which the access is inside */
 	struct record *record;
 	bool complete; /* all bytes of that memory have been written */
 };
 
 struct block_shadow {
-	struct shadow shared, local; /* local: of all threads, one after another */
+	struct shadow shared, local; /* local: the local memory of all threads, one after another */
 	uint64_t local_bytes;        /* local memory per thread, a multiple of 64 */
 	struct block_shadow *next;   /* next in the free list */
-	uint64_t seen;               /* generation at which the slots were filled */
+	uint64_t seen;               /* value of gpul_records_generation when the slots were filled */
 	struct slot slot[CACHE_SLOTS];
 };
 
@@ -154,17 +154,17 @@ void gpul_check_block_ends(struct observer *o, struct block *b);
 void gpul_local_enter(struct warp_state *s, const struct frame *f, uint32_t lanes);
 void gpul_local_alloca(struct warp_state *s, const struct insn *i, uint32_t lanes);
 
-/* ---- findings.c ------------------------------------------------------------------------------------------------------ */
+/* ---- findings.c: reports of errors ------------------------------------------------------------------------------------ */
 
-/* Report a read of unwritten bytes; `at` as in struct lane_accesses. */
+/* Report a read of unwritten bytes; `at` is an address as in struct lane_accesses. */
 void gpul_find_unwritten(struct warp_state *s, const struct insn *i, unsigned lane, unsigned space, uint64_t at, unsigned bytes);
 /* Report a store to a .const variable through its global address. */
 void gpul_find_constant_store(struct warp_state *s, const struct insn *i, unsigned lane, uint64_t at, unsigned bytes);
-/* End the launch because of a heap access outside its allocations. */
+/* End the launch because of an access to the heap of device malloc outside its allocations. */
 void gpul_find_heap_fault(struct warp_state *s, const struct insn *i, unsigned lane, uint64_t at, unsigned bytes, bool write);
 void gpul_find_launch_ends(struct observer *o, gpul_exec_launch *l, const gpul_exec_fault *fault);
 void gpul_find_program_ends(struct observer *o, const gpul_exec_program *p);
-/* Keep lines to append to the report of the launch's fault. */
+/* Store lines that are appended to the report of the launch's fault. */
 void gpul_find_note(const gpul_exec_launch *l, const char *lines);
 void gpul_find_sum_up(void);
 /* Write where a lane is to buf: "kernel.cu:7; vecadd, block 2, thread 5". */

@@ -1,7 +1,7 @@
 /* count.c — keeps each worker thread's counters, and the hooks that increment them.
  *
  * While a kernel runs, no lock is taken and nothing is shared: each thread adds to counters of its own (tallies). A small cache
- * maps (kernel, function) pairs to tallies. It is emptied whenever a function is decoded, because the new function may have the
+ * maps (kernel, function) pairs to tallies. The cache is emptied whenever a function is decoded, because the new function may have the
  * address of an unloaded one. */
 #include "softcuda/tools/profile/profile_internal.h"
 
@@ -50,7 +50,7 @@ void gpul_profile_block_begins(struct observer *o, struct block *b)
 	}
 }
 
-/* Find or create the tally of a function in a kernel; NULL: out of memory. */
+/* Find or create the tally (the counters) of a function in a kernel; NULL: out of memory. */
 static struct tally *find_tally(struct thread_counters *t, const gpul_exec_kernel *k, const struct func_code *code)
 {
 	struct plan *kernel = gpul_plan_of(k->code, true), *function = gpul_plan_of(code, true);
@@ -59,7 +59,7 @@ static struct tally *find_tally(struct thread_counters *t, const gpul_exec_kerne
 	while (*at && ((*at)->kernel != kernel || (*at)->function != function))
 		at = &(*at)->next;
 	y = *at;
-	if (y) { /* move to the front, because the list is long in a program with many kernels */
+	if (y) { /* move the tally to the front, because the list is long in a program with many kernels */
 		*at = y->next;
 		y->next = t->c.tallies;
 		t->c.tallies = y;
@@ -101,10 +101,9 @@ static inline struct tally *tally_of(const struct warp_state *s)
 /* ---- patterns ------------------------------------------------------------------------------------------------------------
  *
  * The cost of an access depends on the distances between its lanes' addresses and on its offset within a cache line. Most
- * instructions repeat the same pattern, so each keeps its last pattern and cost: comparing 32 distances is faster than counting
- * sectors or banks. */
+ * instructions repeat one pattern, so each stores its last one and the cost: comparing distances is faster than counting. */
 
-/* Compiled for the baseline and for AVX2: see HOT_VERSIONS. */
+/* Functions marked HOT are compiled twice, for the baseline x86-64 and for AVX2: see HOT_VERSIONS. */
 #define HOT static inline __attribute__((always_inline))
 
 HOT void add_cost(struct space_count *to, struct cost c)
@@ -121,7 +120,7 @@ HOT uint64_t lane_mask(uint32_t on, unsigned l)
 	return 0 - (uint64_t)(on >> l & 1);
 }
 
-/* True if the lanes have the pattern's distances.  *far is set if a distance does not fit in 32 bits: the pattern cannot be stored. */
+/* Returns true if the lanes have the pattern's distances.  *far is set if a distance exceeds 32 bits: no pattern can store it. */
 HOT bool is_pattern(const struct pattern *p, const uint64_t at[LANES], uint32_t on, bool *far)
 {
 	const uint64_t first = at[first_lane(on)];
@@ -216,8 +215,7 @@ HOT void count_global(struct memory_counter *to, const uint64_t at[LANES], uint6
 	add_cost(&to->count.space[GLOBAL_MEMORY], p->cost);
 }
 
-/* Count an access to shared memory.  The bank at which the pattern starts, and the offset in it, matter only
- * for accesses narrower than a bank. */
+/* Count an access to shared memory.  Its offset in a bank, and its first bank, matter only for accesses narrower than a bank. */
 HOT void count_shared(struct memory_counter *to, const uint32_t at[LANES], uint32_t on, const struct memory_plan *m)
 {
 	const uint32_t begin = at[first_lane(on)] % 4;
@@ -228,7 +226,7 @@ HOT void count_shared(struct memory_counter *to, const uint32_t at[LANES], uint3
 	add_cost(&to->count.space[SHARED_MEMORY], p->cost);
 }
 
-/* Count an access by generic addresses, some of which are not in global memory: each address space is a separate request. */
+/* Count an access by generic addresses, some of which are not in global memory; each address space that occurs is a separate request. */
 static void count_spaces(struct memory_counter *to, struct warp_state *s, const uint64_t at[LANES], uint64_t add, uint32_t on,
 			 const struct memory_plan *m)
 {
@@ -284,7 +282,7 @@ static void count_copy(struct memory_counter *to, struct warp_state *s, const st
 		if (a[k].mbarrier)
 			continue;
 		if (i->op != OP_CP_ASYNC) {
-			/* the copy engine moves the bytes, so shared memory has no bank conflicts */
+			/* The copy engine moves the bytes, so shared memory has no bank conflicts. */
 			EACH_LANE_OF(l, on)
 			if (space == SPACE_GLOBAL && a[k].bytes[l])
 				add_cost(&to->count.space[GLOBAL_MEMORY], gpul_sectors_of_span(a[k].at[l], a[k].bytes[l]));
@@ -298,7 +296,7 @@ static void count_copy(struct memory_counter *to, struct warp_state *s, const st
 	}
 }
 
-/* Count multimem: the switch repeats the sectors for each device. */
+/* Count a multimem instruction, for which the switch repeats the sectors for each device. */
 static void count_multimem(struct memory_counter *to, struct warp_state *s, const struct insn *i, uint32_t on)
 {
 	struct lane_accesses a[MAX_INSN_ACCESSES];
@@ -307,7 +305,7 @@ static void count_multimem(struct memory_counter *to, struct warp_state *s, cons
 		add_cost(&to->count.space[GLOBAL_MEMORY], global_cost(a->at, 0, on, a->bytes[first_lane(on)]));
 }
 
-/* Count the rare cases: local memory, addresses in registers of another width, and accesses narrower than a bank. */
+/* Count the rare cases: local memory, addresses in registers of an unusual width, and accesses narrower than a bank. */
 static void count_unusual(struct memory_counter *to, struct warp_state *s, const struct insn *i, uint32_t on, const struct memory_plan *m)
 {
 	uint64_t at[LANES] = { 0 };
@@ -401,7 +399,7 @@ HOT enum observed count_instruction(struct warp_state *s, const struct insn *i, 
 	return OBSERVED_RUN;
 }
 
-/* The hook in two versions (HOT_VERSIONS), of which one is selected for the CPU at run time. */
+/* The hook is compiled in two versions (HOT_VERSIONS); the version for the CPU is selected at run time. */
 static enum observed before_base(struct observer *o, struct warp_state *s, const struct insn *i, uint32_t on)
 {
 	(void)o;
@@ -426,7 +424,7 @@ profile_before *gpul_profile_before(void)
 	return before_base;
 }
 
-/* Count an instruction that may wait for lanes.  This is done after it, not before, because it is executed again after the wait. */
+/* Count an instruction that may wait for lanes.  This is done after it, not before, because a wait executes it again. */
 void gpul_profile_after(struct observer *o, struct warp_state *s, const struct insn *i, uint32_t on, bool waits)
 {
 	struct tally *t = waits || !gpul_waits_for_lanes(i->op) ? NULL : tally_of(s);

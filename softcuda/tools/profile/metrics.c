@@ -34,7 +34,7 @@ static void add_instructions(struct list *to, const struct row_count *c)
 	add(to, "smsp__sass_average_branch_targets_threads_uniform.pct", 100 * gpul_ratio(uniform, c->branches), false);
 }
 
-/* names for requests, sectors and sectors per request of each kind of access to global or local memory */
+/* metric names of the requests, sectors and sectors per request of each kind of access to global or local memory */
 static const struct {
 	enum space space;
 	enum access_by by;
@@ -77,7 +77,7 @@ static void add_memory(struct list *to, const struct kernel_result *k)
 	for (size_t n = 0; n < sizeof bank_names / sizeof *bank_names; n++) {
 		struct space_count c = k->by[bank_names[n].by].space[SHARED_MEMORY];
 
-		if (bank_names[n].by == BY_ATOMIC) { /* red on shared memory counts as atomic */
+		if (bank_names[n].by == BY_ATOMIC) { /* in this report, red on shared memory is an atomic operation */
 			c.actual += k->by[BY_REDUCTION].space[SHARED_MEMORY].actual;
 			c.ideal += k->by[BY_REDUCTION].space[SHARED_MEMORY].ideal;
 		}

@@ -8,12 +8,12 @@ static const struct architecture architectures[] = {
 	{ 80, 64, 32, 164 }, { 86, 48, 16, 100 }, { 89, 48, 24, 100 }, { 90, 64, 32, 228 }, { 100, 64, 32, 228 }, { 120, 48, 24, 100 },
 };
 
-/* Common to all architectures.  Source: cuda_occupancy.h of CUDA 13.0: cudaOccSMemAllocationGranularity(),
+/* Limits that all these architectures share. Source: cuda_occupancy.h of CUDA 13.0: cudaOccSMemAllocationGranularity(),
  * cudaOccRegAllocationGranularity(), cudaOccSubPartitionsPerMultiprocessor(); SHARED_RESERVED: Programming Guide, as above. */
 enum {
 	REGISTERS = 65536,      /* number of registers per multiprocessor, and the maximum per block */
-	MAX_REGISTERS = 255,    /* most registers of a thread */
-	REGISTER_UNIT = 256,    /* allocation unit of a warp's registers */
+	MAX_REGISTERS = 255,    /* maximum number of registers of a thread */
+	REGISTER_UNIT = 256,    /* allocation unit of a warp's registers, in registers */
 	PARTITIONS = 4,         /* number of partitions per multiprocessor; each has its own registers */
 	SHARED_UNIT = 128,      /* allocation unit of shared memory in bytes */
 	SHARED_RESERVED = 1024, /* bytes per block reserved for the system */

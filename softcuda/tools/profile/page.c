@@ -110,7 +110,7 @@ static void print_source_line(FILE *to, uint32_t line, const struct row_count *c
 
 enum { LINES_AROUND = 12 };
 
-/* Return the number of lines, from `line` on, that are far from every counted line.  at: the next counted line, or end. */
+/* Return how many lines, from `line` on, are far from every line with counts.  at: the next line with counts, or end. */
 static uint32_t gap_at(uint32_t line, const struct line_count *from, const struct line_count *at, const struct line_count *end,
 		       uint32_t n_lines)
 {

@@ -17,7 +17,7 @@
 #include "softcuda/exec/warp/observe_internal.h"
 #include "softcuda/tools/profile/transactions_internal.h"
 
-/* How many warps of a launch can be resident on a multiprocessor of an architecture. */
+/* An architecture's limits on the warps and blocks that can be resident on a multiprocessor. */
 struct architecture {
 	unsigned sm;                    /* compute capability: 90 for 9.0 */
 	unsigned max_warps, max_blocks; /* limits of a multiprocessor */
@@ -31,8 +31,8 @@ const char *gpul_architectures(void);
 struct occupancy {
 	unsigned warps_per_block;
 	unsigned by_warps, by_registers, by_shared,
-		by_blocks;      /* the number of blocks that each resource allows; by_shared: UINT32_MAX if unlimited */
-	unsigned blocks, warps; /* blocks and warps that can be resident at once */
+		by_blocks;      /* how many blocks each resource allows; by_shared: UINT32_MAX if it does not limit them */
+	unsigned blocks, warps; /* blocks and warps that can be resident at the same time */
 	double percent;         /* percentage of max_warps */
 };
 
@@ -49,24 +49,24 @@ struct occupancy gpul_occupancy(const struct architecture *a, unsigned threads, 
 
 enum counted {                    /* bits of plan->counted[] */
 	       COUNTED_BLOCK = 1, /* the first instruction of a basic block */
-	       COUNTED_SYNC = 2,  /* may wait for lanes and then run again: counted after it has completed */
+	       COUNTED_SYNC = 2,  /* may wait for lanes and then run again, so it is counted after it has completed */
 	       COUNTED_MEMORY = 4,
 	       COUNTED_BRANCH = 8, /* a branch in the PTX text, not one inserted by decoding */
-	       COUNTED_GUARD = 16, /* runs for the lanes whose guard is true */
+	       COUNTED_GUARD = 16, /* the instruction runs only in the lanes whose guard is true */
 };
 
 enum space { GLOBAL_MEMORY, LOCAL_MEMORY, SHARED_MEMORY, N_SPACES };
 /* BY_COPY: cp.async and cp.async.bulk */
 enum access_by { BY_LOAD, BY_STORE, BY_ATOMIC, BY_REDUCTION, BY_COPY, N_ACCESS_BY };
 
-/* GUARD_SKIPS: decoding inserted a branch before the instruction */
+/* GUARD_SKIPS: a branch, which decoding inserted before the instruction, skips it */
 enum row_guard { NO_GUARD, GUARD_MASKS, GUARD_SKIPS };
 
-struct row {           /* describes a PTX instruction; the data is copied, because the program may be unloaded before the report */
-	uint32_t insn; /* the first of its instructions in func_code->insns */
+struct row {           /* describes a PTX instruction; contains copies of all data, because the program may be unloaded before the report */
+	uint32_t insn; /* index in func_code->insns of the first instruction that it was decoded to */
 	uint32_t line; /* line in the PTX text */
 	uint32_t source, source_line; /* source: index in plan->sources; source_line 0: unknown */
-	uint32_t at_source, at_line;  /* where the code was inlined; at_line 0: not inlined */
+	uint32_t at_source, at_line;  /* position at which the code was inlined; at_line 0: not inlined */
 	uint16_t opcode;
 	uint8_t by;    /* if the instruction accesses memory: a value of enum access_by */
 	uint8_t guard; /* a value of enum row_guard */
@@ -80,25 +80,25 @@ struct launch_shape { /* the dimensions of one or more launches */
 };
 enum { MAX_SHAPES = 16 };
 
-struct memory_plan { /* an instruction that accesses memory; space: enum insn_flags */
+struct memory_plan { /* describes an instruction that accesses memory; space: enum insn_flags */
 	uint8_t bytes, space;
 	bool atomic, copies, multimem;
 };
 
 struct plan {
 	struct plan *next, *same_bucket; /* next: list of all plans, newest first */
-	const struct func_code *code;    /* the function; after it is unloaded, only an identifier */
+	const struct func_code *code;    /* the function; after it is unloaded, the pointer only identifies it */
 	uint32_t n_insns;
 	uint8_t *counted;     /* for each instruction: enum counted */
-	uint32_t *memory_row; /* for each instruction: index in .memory and in tally->memory */
+	uint32_t *memory_row; /* for each instruction: index in .memory of the plan, and in .memory of a tally */
 	GPUL_ARRAY(struct memory_plan) memory;
 	/* The following members are set when the function is first executed. */
 	bool described, is_kernel;
-	unsigned order;    /* rank of the function's first execution */
+	unsigned order;    /* rank of the function in the order of first execution */
 	char *name, *file; /* file: PTX file, as in messages */
 	GPUL_ARRAY(struct row) rows;
 	GPUL_ARRAY(char *) sources;
-	uint32_t *block_of; /* for each row: the instruction whose counter gives its count */
+	uint32_t *block_of; /* for each row: index of the instruction that counts its basic block */
 	unsigned registers; /* registers per thread, an estimate (profile_registers.c) */
 	struct launch_shape shapes[MAX_SHAPES];
 	unsigned n_shapes;
@@ -113,12 +113,12 @@ static inline bool gpul_waits_for_lanes(unsigned op)
 
 void gpul_profile_launch_begins(struct observer *o, gpul_exec_launch *l);
 bool gpul_profile_wants(struct observer *o, const struct func_code *code, const struct insn *i);
-/* Return the plan of a function of a loaded program; describe: describe its rows, too. */
+/* Return the plan of a function of a loaded program; describe: describe its rows, too (struct row). */
 struct plan *gpul_plan_of(const struct func_code *code, bool describe);
-struct plan *gpul_plans(void);       /* returns the newest plan; called when the list no longer changes */
-unsigned gpul_plan_generation(void); /* increases when a plan is made */
+struct plan *gpul_plans(void);       /* returns the newest plan; called when no more plans are added */
+unsigned gpul_plan_generation(void); /* increases whenever a plan is made */
 
-/* profile_registers.c: return the maximum number of 32-bit registers live at once, plus 2 for the ABI; 16 to 255 */
+/* profile_registers.c: return the largest number of 32-bit registers that are live together, plus 2 for the ABI; 16 to 255 */
 unsigned gpul_registers_estimate(const gpul_ptx_func *f);
 
 /* ---- count.c: a thread's counters ------------------------------------------------------------------------------------- */
@@ -137,8 +137,8 @@ struct memory_count { /* counters of an instruction that accesses memory */
 
 struct memory_counter {
 	struct memory_count count;
-	struct pattern {               /* the pattern of its last access: count.c */
-		uint32_t lanes, begin; /* lanes is 0 if there is no pattern yet */
+	struct pattern {               /* the pattern of the instruction's last access: see count.c */
+		uint32_t lanes, begin; /* pattern of the addresses; lanes is 0 if there is no pattern yet */
 		struct cost cost;
 		uint32_t distance[WARP_LANES];
 	} pattern;
@@ -151,7 +151,7 @@ struct tally {
 	struct memory_counter *memory;
 };
 
-struct counters { /* a thread's counters; they remain when the thread ends */
+struct counters { /* the counters of a thread, which remain when the thread ends */
 	struct counters *next;
 	struct tally *tallies;
 };
@@ -161,7 +161,7 @@ typedef enum observed profile_before(struct observer *o, struct warp_state *s, c
 profile_before *gpul_profile_before(void);
 void gpul_profile_after(struct observer *o, struct warp_state *s, const struct insn *i, uint32_t on, bool waits);
 void gpul_profile_block_begins(struct observer *o, struct block *b);
-struct counters *gpul_counters(void); /* returns the first in the list */
+struct counters *gpul_counters(void); /* returns the head of the list of all threads' counters */
 
 /* ---- result.c ------------------------------------------------------------------------------------------------------------ */
 
@@ -173,7 +173,7 @@ struct row_count {
 
 struct function_result {
 	const struct plan *function;
-	struct row_count *rows; /* indexed like the plan's rows */
+	struct row_count *rows; /* one element for each row of the plan, in the same order */
 };
 
 struct kernel_result {
@@ -188,7 +188,7 @@ struct kernel_result {
 struct profile {
 	GPUL_ARRAY(struct kernel_result) kernels; /* in the order of their first execution */
 	const struct architecture *architecture;
-	bool registers_given; /* false: they are estimated */
+	bool registers_given; /* true: the user gave the number of registers; false: it is estimated */
 };
 
 /* Fill in p->kernels.  registers: per thread; 0: estimate.  Errors: GPUL_ENOMEM. */
@@ -212,7 +212,7 @@ unsigned gpul_profile_metrics(const struct kernel_result *k, struct metric out[M
  *
  * Errors GPUL_EINVAL an unknown counter, or a limit that is not a number */
 gpul_status gpul_profile_check_limits(const char *limits, gpul_error *err);
-/* Report each kernel that exceeds a limit, with the most expensive lines. */
+/* Report each kernel that exceeds a limit, and the lines with the highest counts. */
 void gpul_profile_limit(const struct profile *p, const char *limits);
 
 /* ---- lines.c: the counts of a kernel by source line ------------------------------------------------------------------------ */
@@ -234,7 +234,7 @@ void gpul_profile_free_lines(struct line_counts *l);
 uint64_t gpul_excess_sectors(const struct memory_count *m);
 uint64_t gpul_bank_conflicts(const struct memory_count *m);
 
-/* profile_source.c: return the text of a line; NULL: the file or the line cannot be read.  Valid until the process ends. */
+/* profile_source.c: return the text of a line, which is valid until the process ends; NULL: the file or the line cannot be read. */
 const char *gpul_source_line(const char *path, uint32_t line);
 uint32_t gpul_source_n_lines(const char *path);
 

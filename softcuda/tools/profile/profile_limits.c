@@ -1,4 +1,4 @@
-/* profile_limits.c — reports kernels whose counters exceed given limits: for exercises and for tests of kernels. */
+/* profile_limits.c — reports kernels whose counters exceed given limits, for exercises and for tests of kernels. */
 #include "softcuda/tools/profile/profile_internal.h"
 
 #include "core/file/file.h"
@@ -35,7 +35,7 @@ static uint64_t bank_conflicts(const struct row_count *c)
 	return gpul_bank_conflicts(&c->memory);
 }
 
-/* Counters that also exist for each line; metrics.c computes the others. */
+/* The counters that exist for each line; all other names are metrics, which metrics.c computes. */
 static const struct counter {
 	const char *name;
 	uint64_t (*of)(const struct row_count *c);

@@ -7,7 +7,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct plan *plans;
 enum { N_BUCKETS = 4096 };
-static struct plan *by_code[N_BUCKETS]; /* hash table by address: the current plan of an address comes first in its bucket */
+static struct plan *by_code[N_BUCKETS]; /* hash table by address; a bucket contains the current plan of an address before older plans */
 static _Atomic unsigned generation;
 
 struct plan *gpul_plans(void)
@@ -22,7 +22,7 @@ unsigned gpul_plan_generation(void)
 
 /* ---- basic blocks --------------------------------------------------------------------------------------------------- */
 
-/* True if other lanes may be active at the next instruction. */
+/* Returns true if other lanes may be active at the instruction after this one. */
 static bool ends_block(unsigned op)
 {
 	return (op >= OP_EXIT && op <= OP_BAR_WARP) || gpul_waits_for_lanes(op) || op == OP_MBAR_TEST;
@@ -51,7 +51,7 @@ static bool is_branch(const gpul_ptx_inst *in)
 	return in && (in->opcode == GPUL_PTX_BRA || in->opcode == GPUL_PTX_BRX);
 }
 
-/* True if the instruction accesses memory through the L1 cache, and not constants or parameters of kernels and calls. */
+/* Returns true if the instruction accesses memory through the L1 cache, that is, not constants or parameters of kernels and calls. */
 static bool accesses_memory(const struct func_code *code, const struct insn *i)
 {
 	const gpul_ptx_inst *in = gpul_insn_ptx(code, i);
@@ -130,7 +130,7 @@ static void forget_address(const struct func_code *code)
 		*at = (*at)->same_bucket;
 }
 
-/* Make the plan of a function.  NULL: out of memory; the function is not counted.  The caller holds the lock. */
+/* Make the plan of a function.  NULL: out of memory, so the function is not counted.  The caller holds the lock. */
 static struct plan *make_plan(const struct func_code *code)
 {
 	struct plan *p = calloc(1, sizeof *p), **bucket = &by_code[bucket_of(code)];
@@ -237,7 +237,7 @@ static bool describe_row(struct plan *p, const struct func_code *code, uint32_t 
 			     .by = access_by(in),
 			     .branch = is_branch(in),
 			     .guard = row_guard(code, in, first) };
-	if (loc && !loc->line && k) { /* added by the compiler: counted for the preceding line */
+	if (loc && !loc->line && k) { /* the compiler added this instruction: count it for the preceding line */
 		row->source = row[-1].source;
 		row->source_line = row[-1].source_line;
 		row->at_source = row[-1].at_source;
@@ -252,7 +252,7 @@ static bool describe_row(struct plan *p, const struct func_code *code, uint32_t 
 	return row->text;
 }
 
-/* Describe the rows of a plan.  If memory runs out, the remaining rows are missing in the report.  The caller holds the lock. */
+/* Describe the rows of a plan.  If memory runs out, the report lacks the remaining rows.  The caller holds the lock. */
 static void describe(struct plan *p, const struct func_code *code)
 {
 	static unsigned n_described;

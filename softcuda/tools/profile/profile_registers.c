@@ -1,8 +1,8 @@
 /* profile_registers.c — estimates the registers per thread. PTX registers are virtual; only ptxas allocates real ones.
  *
- * Liveness analysis over the basic blocks of the PTX, a backward dataflow problem: live-in = uses + (live-out - defs). The
- * estimate is the largest number of 32-bit registers that are live between two instructions. ptxas reorders and merges
- * instructions, so it may need fewer or more registers. */
+ * This is a liveness analysis over the basic blocks of the PTX, a backward dataflow problem: live-in = uses + (live-out - defs). The
+ * estimate is the largest number of 32-bit registers that are live between two instructions. ptxas reorders instructions, so it may
+ * need more or fewer. */
 #include "softcuda/tools/profile/profile_internal.h"
 
 enum { LEAST_REGISTERS = 16, MOST_REGISTERS = 255, ABI_REGISTERS = 2 };
@@ -15,7 +15,7 @@ struct flow {
 	uint32_t *block_of;       /* for each instruction: its block */
 	uint32_t *first;          /* for each block: its first instruction; first[n_blocks] is n_insts */
 	uint64_t *in;             /* for each block: its live-in set */
-	uint64_t *now;            /* the set being computed */
+	uint64_t *now;            /* the live set at the current position of the analysis */
 	uint8_t *width;           /* for each register: its size in 32-bit registers */
 };
 
@@ -27,7 +27,7 @@ static void set_register(uint64_t *set, uint32_t r, bool on)
 		set[r / 64] &= ~(1ull << r % 64);
 }
 
-/* Add or remove the registers of an operand. */
+/* Add the registers of an operand to the live set w->now (on), or remove them. */
 static void each_register(struct flow *w, const gpul_ptx_operand *o, bool on, unsigned depth)
 {
 	if (o->kind == GPUL_PTX_OP_REG && o->index < w->f->n_flat_regs)
@@ -62,7 +62,7 @@ static void step_back(struct flow *w, const gpul_ptx_inst *in)
 	unsigned k = 0;
 
 	if (in->n_operands && !writes_nothing(in) && o->kind != GPUL_PTX_OP_ADDRESS) {
-		if (in->guard == GPUL_PTX_NONE) /* with a guard, the register may keep its old value */
+		if (in->guard == GPUL_PTX_NONE) /* an instruction with a guard may leave the old value in the register */
 			each_register(w, o, false, 0);
 		k = 1;
 	}

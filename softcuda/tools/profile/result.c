@@ -46,7 +46,7 @@ static void add_instructions(struct row_count *to, const struct tally *t, size_t
 	if (r->guard == GUARD_MASKS || r->branch)
 		to->guarded += t->insns[r->insn].guarded;
 	else if (r->guard == GUARD_SKIPS && r->insn + 1 < f->n_insns)
-		to->guarded += t->insns[r->insn + 1].threads; /* counted at the next one, after the branch that decoding inserted */
+		to->guarded += t->insns[r->insn + 1].threads; /* the next instruction, after the inserted branch, counts them */
 	else
 		to->guarded += block->threads;
 }
@@ -111,8 +111,7 @@ static void sum_up(struct kernel_result *k, const struct architecture *a, unsign
 	k->occupancy = gpul_occupancy(a, shape->block[0] * shape->block[1] * shape->block[2], k->registers, shape->shared_bytes);
 }
 
-/* Compare functions for sorting: the kernel's own code first, then functions by name, because the order of
- * their first calls varies between runs. */
+/* Compare for sorting: the kernel itself first, then its functions by name, because the order of their first calls varies between runs. */
 static int by_name(const void *a, const void *b)
 {
 	const struct plan *f = ((const struct function_result *)a)->function, *g = ((const struct function_result *)b)->function;

@@ -102,7 +102,7 @@ static unsigned most_accesses(const uint32_t *word, unsigned n)
 /* Return the largest number of different words in one bank. */
 static unsigned most_words(const uint32_t *word, unsigned n)
 {
-	uint32_t first[N_BANKS_SHARED], next[WARP_LANES]; /* lists of words by bank: index + 1; 0: the end */
+	uint32_t first[N_BANKS_SHARED], next[WARP_LANES]; /* lists of words by bank; an element is index + 1; 0 ends a list */
 	uint8_t count[N_BANKS_SHARED];
 	unsigned most = 1;
 
@@ -124,7 +124,7 @@ static unsigned most_words(const uint32_t *word, unsigned n)
 	return most;
 }
 
-/* True if no two different words are in the same bank. */
+/* Returns true if no bank contains two different words. */
 static bool one_word_for_each_bank(const uint32_t *word, unsigned n)
 {
 	uint32_t last[N_BANKS_SHARED], differ = 0;

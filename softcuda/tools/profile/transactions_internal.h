@@ -4,8 +4,8 @@
  *                      sectors are a 128-byte cache line
  *     local memory     the same, but the words of the 32 lanes are interleaved: word w of lane l lies at (32 w + l) x 4
  *     shared memory    32 banks of 4 bytes, word w in bank w mod 32.  Lanes that access one word share it.  Different words of
- *                      one bank take a wavefront each.  Accesses of 8 bytes are made by half a warp at a time, of 16 bytes by a
- *                      quarter: without conflicts they take 2 and 4 wavefronts
+ *                      one bank take a wavefront each.  Half a warp at a time makes accesses of 8 bytes, a quarter accesses of
+ *                      16 bytes, so without conflicts these take 2 and 4 wavefronts
  *
  * A GPU merges two parts of a wide access if all lanes l and l xor 1 (or l xor 2) have the same address, which saves wavefronts.
  * This is not modelled.
@@ -24,11 +24,11 @@ enum { SECTOR_BYTES = 32, LINE_BYTES = 128, N_BANKS_SHARED = 32, WARP_LANES = 32
 /* The cost of one request, in sectors, or in wavefronts of shared memory. */
 struct cost {
 	uint32_t actual; /* number of sectors, or, for shared memory, of wavefronts */
-	uint32_t ideal;  /* cost if the same bytes were contiguous and aligned, or without bank conflicts in shared memory */
+	uint32_t ideal;  /* cost if the same bytes were contiguous and aligned; for shared memory, if there were no bank conflicts */
 	uint32_t lines;  /* number of 128-byte lines; 0 for shared memory */
 };
 
-/* Return the cost if all 32 lanes access contiguous memory: lane l at + l * bytes. */
+/* Return the cost if all 32 lanes access contiguous memory: lane l accesses `bytes` bytes at at + l * bytes. */
 static inline struct cost gpul_sectors_of_row(uint64_t at, uint32_t bytes)
 {
 	const uint64_t last = at + (uint64_t)WARP_LANES * bytes - 1;
@@ -44,8 +44,7 @@ struct cost gpul_sectors(const uint64_t *at, unsigned n, uint32_t bytes);
 struct cost gpul_sectors_of_span(uint64_t at, uint64_t bytes);
 /* Return the cost if each lane l in `lanes` accesses `bytes` bytes at offset at[l] of its local memory. */
 struct cost gpul_sectors_local(const uint64_t at[WARP_LANES], uint32_t lanes, uint32_t bytes);
-/* Return the cost if each lane l in `lanes` accesses `bytes` bytes at offset at[l] of shared memory.  atomic: lanes that update
- * the same word are serialised. */
+/* Return the cost if each lane l in `lanes` accesses `bytes` bytes at at[l] in shared memory.  atomic: updates of one word are serial. */
 struct cost gpul_wavefronts(const uint32_t at[WARP_LANES], uint32_t lanes, uint32_t bytes, bool atomic);
 
 #endif

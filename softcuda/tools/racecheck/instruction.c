@@ -2,7 +2,7 @@
 #include "softcuda/exec/async_internal.h"
 #include "softcuda/tools/racecheck/race_parts_internal.h"
 
-/* ---- loads and stores: weak, of one size ------------------------------------------------------------------------------ */
+/* ---- weak loads and stores with the same size in all lanes ------------------------------------------------------------ */
 
 static void find_addresses(const struct warp_state *s, const struct insn *i, uint64_t at[LANES])
 {
@@ -24,7 +24,7 @@ static void find_addresses(const struct warp_state *s, const struct insn *i, uin
 			at[l] = (uint32_t)at[l];
 }
 
-/* Divide lanes with generic addresses by address space; lanes that access local memory or parameters are left out. */
+/* Divide lanes with generic addresses into global and shared ones; lanes that access local memory or parameters are in neither set. */
 static void split_windows(const struct warp_state *s, uint64_t at[LANES], uint32_t on, uint32_t *global, uint32_t *shared)
 {
 	*global = *shared = 0;
@@ -53,7 +53,7 @@ static void check(struct now *n, uint32_t on, bool shared)
 	race_check_lanes(n);
 }
 
-/* Check lanes with global addresses.  A multicast address is an access to each of its copies, one after the other. */
+/* Check lanes with global addresses.  An access to a multicast address counts as an access to each of its copies, one after another. */
 static void check_global(struct now *n, uint32_t on)
 {
 	uint64_t copy[LANES][GPUL_EXEC_MAX_DEVICES], at[LANES];
@@ -111,7 +111,7 @@ static unsigned how_of(const struct lane_accesses *a, const struct site *site)
 	return a->async ? (how & ~(unsigned)HOW_STRONG) | HOW_ASYNC : how;
 }
 
-/* Check the accesses of one kind; lanes may have different sizes. */
+/* Check the accesses of one kind; the size may differ between lanes. */
 static void check_accesses(struct watched_warp *w, struct warp_state *s, const struct insn *i, struct site *site,
 			   const struct lane_accesses *a)
 {
@@ -142,7 +142,7 @@ static bool is_copy(const struct insn *i)
 	return i->op == OP_CP_ASYNC || i->op == OP_CP_BULK || i->op == OP_CP_REDUCE;
 }
 
-/* Handle an access to an mbarrier: a bulk copy is completed by its mbarrier; an arrival releases the thread's earlier accesses. */
+/* Handle an access to an mbarrier: the mbarrier of a bulk copy completes the copy; an arrival releases the thread's earlier accesses. */
 static void arrive(struct watched_warp *w, const struct insn *i, const struct lane_accesses *a)
 {
 	if (is_copy(i) || (i->n & MBAR_ARRIVES && a->order != ORDER_RELAXED))
@@ -225,7 +225,7 @@ static uint64_t mbarrier_value(const struct warp_state *s, unsigned lane, bool s
 	return value;
 }
 
-/* Acquire what was released to each copy that multimem.ld_reduce has read. */
+/* multimem.ld_reduce has read each copy of the memory: acquire what threads have released to each of these addresses. */
 static void acquire_copies(struct watched_warp *w, const struct warp_state *s, const struct insn *i, uint32_t on)
 {
 	const struct watcher *k = w->block->watcher;
@@ -242,7 +242,7 @@ static void acquire_copies(struct watched_warp *w, const struct warp_state *s, c
 	}
 }
 
-/* Called after the instruction: acquire what was released with the values that it read. */
+/* Called after the instruction: acquire what threads released when they wrote the values that the instruction read. */
 void race_access_ends(struct watched_warp *w, struct warp_state *s, const struct insn *i, const struct site *site, uint32_t on)
 {
 	const struct watcher *k = w->block->watcher;
@@ -305,7 +305,7 @@ void race_copy_arrive_ends(struct watched_warp *w, struct warp_state *s, const s
 	race_mbarrier_changed(w, true, at[l], mbarrier_value(s, l, true, at[l]));
 }
 
-/* Forget earlier accesses to memory that malloc returns. */
+/* Forget the accesses recorded for memory that malloc returns, because they belong to an earlier allocation. */
 void race_malloc_ends(const struct warp_state *s, const struct insn *i, uint32_t on)
 {
 	EACH_LANE_OF(l, on)

@@ -1,12 +1,12 @@
 /* lock.c — critical sections: finds locks that are taken without a fence.
  *
  *     while (atomicCAS(lock, 0, 1) != 0) ;        opens a section: the lane has the lock
- *     __threadfence();                            here missing, or of too small a scope
+ *     __threadfence();                            the error: this fence is missing, or its scope is too small
  *     data++;                                     a suspect: this access is not ordered after the previous critical section
  *     __threadfence();
- *     atomicExch(lock, 0);                        closes it: the lock has its old value again
+ *     atomicExch(lock, 0);                        closes the section: the lock has its old value again
  *
- * If such a section happens to run first, no race is visible; in another run it would run second, and race with the one that is
+ * If such a section happens to run first, no race is visible; in another run it would run second, and race with the section that is
  * first now. So the section's accesses before the fence are stored with the lock. If a later owner of the lock accesses the same
  * bytes, and nothing else orders the two accesses, that is a race. */
 #include "softcuda/tools/racecheck/race_parts_internal.h"
@@ -28,11 +28,11 @@ struct suspects {
 };
 
 struct section {
-	uint64_t lock, value;   /* value: the lock's value when it is free */
+	uint64_t lock, value;   /* value: that of the lock when no thread holds it */
 	bool shared;            /* the lock is in shared memory */
-	uint8_t fenced;         /* 1 + scope of the fence in this section; 0: no fence yet */
-	struct suspects mine;   /* accesses of this section before its fence */
-	struct suspects others; /* accesses stored with the lock that were not ordered when it was taken */
+	uint8_t fenced;         /* 1 + scope of the fence that the lane has executed in this section; 0: no fence yet */
+	struct suspects mine;   /* accesses of the lane in this section before its fence */
+	struct suspects others; /* accesses in earlier sections that did not happen before the lane took the lock */
 };
 
 static void add_suspect(struct suspects *to, const struct suspect *s)
@@ -138,7 +138,7 @@ void race_section_ends(struct watched_warp *w, const struct warp_state *s, const
 	race_unlock_suspects(lock);
 }
 
-/* ---- inside --------------------------------------------------------------------------------------------------------------- */
+/* ---- accesses in a section -------------------------------------------------------------------------------------------- */
 
 void race_sections_fenced(struct watched_warp *w, uint32_t lanes, unsigned scope)
 {

@@ -4,9 +4,9 @@
  * one happens-before check is enough for all of them. */
 #include "softcuda/tools/racecheck/race_parts_internal.h"
 
-/* ---- what the warp knows about a record ----------------------------------------------------------------------------- */
+/* ---- which accesses of a record the warp knows ----------------------------------------------------------------------- */
 
-/* Find what the lanes of w know about a record: valid until `version` changes. */
+/* Find which accesses of a record the lanes of w know; the result is valid until `version` changes. */
 static uint8_t find_class(const struct watched_warp *w, const struct record *r)
 {
 	const struct watched_block *b = w->block;
@@ -32,7 +32,7 @@ static uint8_t classify(struct watched_warp *w, uint32_t record)
 	return m->class;
 }
 
-/* True if the access `id` happens before the lane's access. */
+/* Returns true if the access `id` happens before the current access of the lane. */
 static inline bool is_ordered(struct watched_warp *w, access_id id, unsigned lane)
 {
 	const uint8_t class = classify(w, id >> LANE_BITS);
@@ -42,9 +42,9 @@ static inline bool is_ordered(struct watched_warp *w, access_id id, unsigned lan
 	return class == MEMO_ALL || (class == MEMO_OWN && (id & LANE_MASK) == lane);
 }
 
-/* ---- one cell --------------------------------------------------------------------------------------------------------- */
+/* ---- checks of one cell of shadow memory ------------------------------------------------------------------------------ */
 
-/* True if the lane writes the value that the memory already has, or that the same instruction writes in the other lane. */
+/* Returns true if the lane writes the value that the memory already has, or that another lane writes in the same instruction. */
 static bool writes_the_same(const struct now *n, unsigned lane, access_id other, uint64_t at, unsigned bytes)
 {
 	const unsigned k = other & LANE_MASK;
@@ -105,7 +105,7 @@ static bool is_write(access_id id)
 	return race_records[id >> LANE_BITS].how & HOW_WRITES;
 }
 
-/* True if the access happens before everything that any thread will do with this memory. */
+/* Returns true if the access happens before every future access to this memory by any thread. */
 static bool is_settled(const struct now *n, access_id id)
 {
 	const struct watched_block *b = n->w->block;
@@ -116,8 +116,8 @@ static bool is_settled(const struct now *n, access_id id)
 	return r->stamp <= b->floor && !(r->how & HOW_ASYNC);
 }
 
-/* True if the new read may replace the old access in its slot: every later access that races with the old one also races with the
- * new one.  Strong reads do not race with strong writes, and reads do not race with reads.  plain: both are weak reads. */
+/* Returns true if the new read may replace the old access in its slot, because every later access that races with the old one also
+ * races with the new one. Strong reads do not race with strong writes, and reads do not race with reads. plain: both are weak reads. */
 static inline bool is_covered(struct now *n, access_id old, access_id new, bool plain)
 {
 	if (!old || old == new)
@@ -127,8 +127,8 @@ static inline bool is_covered(struct now *n, access_id old, access_id new, bool 
 	return plain || !is_weak(old) || (!is_write(old) && is_weak(new)) || is_settled(n, old);
 }
 
-/* Add a read to the two slots.  Two are kept, so that a write that is ordered after only one of them is found to race with the
- * other; they should be of different blocks, or at least of different warps. */
+/* Store a read in one of the two slots. There are two, so that a write that is ordered after only one of the reads is found to race
+ * with the other; the two should be of different blocks, or at least of different warps. */
 static inline void add_read(struct now *n, struct shadow *sh, size_t c, access_id id, bool plain)
 {
 	access_id *first = &sh->read[0][c], *second = &sh->read[1][c];
@@ -141,8 +141,8 @@ static inline void add_read(struct now *n, struct shadow *sh, size_t c, access_i
 		*second = id;
 }
 
-/* Keep the last write when a strong write replaces it: in the first slot, or in the second if the first contains a write that
- * is at least as weak.  Of strong writes, the first and the latest are kept. */
+/* Keep the last write when a strong write replaces it. It goes to the first slot, or to the second if the first contains a write that
+ * is at least as weak. Of strong writes, the first and the latest are kept. */
 static void keep_write(const struct now *n, struct shadow *sh, size_t c, access_id last)
 {
 	access_id *first = &sh->read[0][c], *second = &sh->read[1][c];
@@ -172,7 +172,7 @@ static void set_write(struct now *n, struct shadow *sh, size_t c, access_id id)
 		keep_write(n, sh, c, last);
 }
 
-/* True if an old access, which is not the last write, cannot race with the new one, so that no check is needed. */
+/* Returns true if an old access, other than the last write, cannot race with the new access, so that no check is needed. */
 static inline bool cannot_race(const struct now *n, access_id old, access_id id)
 {
 	const unsigned how = race_records[old >> LANE_BITS].how;
@@ -216,7 +216,7 @@ static void check_row_slowly(struct now *n, struct shadow *sh, size_t c, unsigne
 			check_cell(n, sh, c + ((size_t)(l - first) << log_cells) + k, base, n->record << LANE_BITS | l);
 }
 
-/* True if all recorded accesses of the cells happen before the lanes' accesses, or are the lanes' own. */
+/* Returns true if all accesses recorded in the cells happen before the lanes' accesses, or are these accesses themselves. */
 static bool row_is_ordered(struct now *n, const access_id *cell, unsigned n_cells, unsigned log_cells, unsigned first)
 {
 	uint32_t known = 0, own = 0;
@@ -278,7 +278,7 @@ static void set_row(access_id *cell, unsigned n_cells, unsigned log_cells, acces
 		cell[k] = first + (k >> log_cells);
 }
 
-/* True if both recorded reads stay: they are of other warps, unordered, and at least as far apart as the new read would be. */
+/* Returns true if both recorded reads must be kept: they are of other warps, unordered, and at least as distant as the new one would be. */
 static bool reads_stay(struct now *n, const access_id *read0, const access_id *read1, unsigned n_cells, access_id id)
 {
 	const uint32_t first = only_record(read0, n_cells), second = only_record(read1, n_cells);
@@ -329,8 +329,7 @@ static bool fit_cells(struct shadow *sh, uint64_t bits)
 	return shift >= sh->shift || race_shadow_split(sh, shift);
 }
 
-/* Find the cells of [at, at + bytes), which is accessed in parts of part_bytes.  base: address of the shadow's first byte.
- * Returns false if there are no cells. */
+/* Find the cells of [at, at + bytes), accessed in parts of part_bytes; false: there are none.  base: address of the shadow's first byte. */
 static bool find_cells(struct shadow *sh, uint64_t at, uint64_t bytes, uint64_t part_bytes, uint64_t base, size_t *first, size_t *end)
 {
 	if (!fit_cells(sh, at | part_bytes))
@@ -360,8 +359,8 @@ static void unlock_shadow(const struct now *n, struct shadow *sh)
 		race_page_unlock(sh);
 }
 
-/* Store the values of lanes first to end - 1 that are on, while the page is locked; the instruction then stores them again.  So a
- * block that writes the same bytes next finds these values, even if this block has not yet executed its store. */
+/* Store the values of the active lanes first to end - 1 while the page is locked; the instruction then stores them again. So a block
+ * that writes the same bytes next finds these values, even if this block has not yet executed its store. */
 static void store_early(const struct now *n, unsigned first, unsigned end)
 {
 	const unsigned kinds = HOW_WRITES | HOW_READS | HOW_STRONG | HOW_ASYNC | HOW_MBARRIER;
@@ -399,7 +398,7 @@ static void check_lane(struct now *n, unsigned lane)
 	check_span(n, lane, n->at[lane], n->at[lane] + n->bytes);
 }
 
-/* Check a page that has no cells; false: it has cells. */
+/* Check an access to a whole page that has no cells; returns false if the page has cells. */
 static bool check_whole_page(struct now *n, uint64_t at)
 {
 	struct shadow *page = race_page_lock(at, true), whole;
@@ -426,7 +425,7 @@ void race_check_span(struct now *n, uint64_t at, uint64_t end)
 	}
 }
 
-/* Check the part of a row in one shadow: lanes first to end - 1 that are on. */
+/* Check the part of a row that is in one shadow, for the active lanes first to end - 1. */
 static void check_piece(struct now *n, unsigned first, unsigned end)
 {
 	const uint64_t at = n->at[first], base = base_of(n, at);
@@ -471,7 +470,7 @@ static bool is_row(const struct now *n)
 	return !skew;
 }
 
-/* Return the lane after the row (or the lanes with the same address) that starts with lane `first`. */
+/* Return the lane after the row (or the lanes with the same address) that starts at lane `first`. */
 static unsigned end_of_run(const struct now *n, unsigned first, uint64_t step)
 {
 	unsigned end = first + 1;
@@ -484,7 +483,7 @@ static unsigned end_of_run(const struct now *n, unsigned first, uint64_t step)
 void race_check_lanes(struct now *n)
 {
 	const bool aligned = !(n->bytes & (n->bytes - 1)) && !(n->at[first_lane(n->on)] & (n->bytes - 1));
-	/* reads of one address, or strong accesses to it, do not race with each other, so two lanes represent all */
+	/* Reads of one address do not race with each other, nor do strong accesses to it, so checking two lanes is enough. */
 	const bool any_two = n->how & HOW_STRONG || !(n->how & HOW_WRITES);
 	unsigned end;
 

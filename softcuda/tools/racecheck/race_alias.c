@@ -12,9 +12,9 @@
 
 #include "core/array.h"
 
-/* A span of addresses: a range of the table, or the gap between two. */
+/* A span of addresses: a range in the table, or the gap between two ranges. */
 struct span {
-	uint64_t base, end, home; /* the home of base; a gap, and a multicast range: base itself */
+	uint64_t base, end, home; /* home: the address of base in shadow memory; base itself in gaps and multicast ranges */
 	uint64_t memory_id;
 	bool is_multicast;
 };
@@ -22,14 +22,14 @@ struct span {
 static const uint64_t HOMES_BEGIN = UINT64_C(1) << 47, HOMES_END = UINT64_C(1) << 48;
 
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
-static GPUL_ARRAY(struct span) rows; /* sorted by address */
+static GPUL_ARRAY(struct span) rows; /* the spans, sorted by address */
 static uint64_t next_home = HOMES_BEGIN;
 static _Atomic uint64_t generation; /* number of changes; 0: the table was never used */
 static _Atomic unsigned n_multicast;
 
-/* ---- the table: the caller holds the lock ------------------------------------------------------------------------ */
+/* ---- the table of spans: the caller holds the lock ---------------------------------------------------------------- */
 
-/* Return the number of rows that begin at or before the address. */
+/* Return the number of spans that begin at or before the address. */
 static size_t n_before(uint64_t at)
 {
 	size_t lo = 0, hi = rows.n;
@@ -168,8 +168,7 @@ static bool is_multicast(uint64_t at)
 	return find_span(at)->is_multicast;
 }
 
-/* Return the program's own address of a copy where offset `begin` is; without one, because the memory is that of another process, the
- * address of the driver's. */
+/* Return the address of copy n of multicast memory: that of this process's mapping, or, if it has none, that of the driver's mapping. */
 static uint64_t address_of_copy(const gpul_exec_copies *c, unsigned n)
 {
 	static _Thread_local struct {

@@ -1,7 +1,6 @@
 /* race_barrier.c — follows the barriers of a block: bar.sync, bar.red and bar.arrive, with and without a number of threads.
  *
- * PTX ISA 9.0, 9.7.13.1: the accesses of a thread before its arrival happen before the later accesses of each thread that has
- * waited.
+ * PTX ISA 9.0, 9.7.13.1: the accesses of a thread before its arrival happen before the later accesses of each thread that has waited.
  * Threads that have exited count as having arrived. */
 #include "softcuda/tools/racecheck/race_parts_internal.h"
 
@@ -68,7 +67,7 @@ static void add_waiting(struct watched_warp *w, uint32_t waiting, uint32_t live,
 	}
 }
 
-/* Add c to the lanes' clocks.  Lanes that shared a clock before share one afterwards. */
+/* Add c to the lanes' clocks.  Lanes that share a clock keep sharing one. */
 static void learn_together(struct watched_warp *w, uint32_t lanes, struct clock *c)
 {
 	const struct clock *old = NULL;

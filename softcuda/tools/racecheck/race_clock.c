@@ -1,4 +1,4 @@
-/* race_clock.c — vector clocks, stored as sorted sets of facts: up to which stamp a thread knows all accesses of another. */
+/* race_clock.c — vector clocks, stored as sorted sets of facts.  A fact says up to which stamp a thread knows all accesses of another. */
 #include "softcuda/tools/racecheck/race_parts_internal.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@ static bool is_before(const struct fact *f, uint64_t block, uint32_t who)
 	return f->block < block || (f->block == block && f->who < who);
 }
 
-/* Return the index of a fact, or the index at which it must be inserted. */
+/* Return the index of a fact; if there is none, the index at which it must be inserted. */
 static uint32_t find_place(const struct clock *c, uint64_t block, uint32_t who)
 {
 	uint32_t from = 0, to = c->n;
@@ -66,8 +66,7 @@ static struct clock *copy_clock(const struct clock *c, uint32_t room)
 	return copy;
 }
 
-/* Make *c an unshared clock with room for n facts.  If memory runs out, *c stays as it is and the fact is lost, which may cause
- * a false report, but does not abort the program. */
+/* Make *c an unshared clock with room for n facts.  If memory runs out, *c is unchanged and a fact is lost: false reports are possible. */
 static bool may_change(struct clock **c, uint32_t n)
 {
 	struct clock *copy;
@@ -100,7 +99,7 @@ void race_clock_add(struct clock **c, uint64_t block, uint32_t who, uint32_t sta
 	(*c)->n++;
 }
 
-/* Merge the facts of a and b into `to` in order; returns their number. */
+/* Merge the facts of a and b into `to`, in order; only_block: take only this block's facts of b (0: all).  Returns their number. */
 static uint32_t merge_facts(const struct clock *a, const struct clock *b, uint64_t only_block, struct fact *to)
 {
 	uint32_t n = 0, i = 0, k = 0;
@@ -174,7 +173,7 @@ void race_clock_join(struct clock **c, struct clock *from)
 	*c = race_clock_merged(*c, from, 0);
 }
 
-/* True if c knows all accesses of the record's block, or of its warp, up to the record's stamp. */
+/* Returns true if c knows all accesses of the record's block, or of the record's warp, up to the record's stamp. */
 bool race_clock_knows_warp(const struct clock *c, const struct record *r)
 {
 	const uint64_t block = block_key(r->launch, r->block);

@@ -45,13 +45,13 @@ enum how { HOW_WRITES = 1, HOW_READS = 2, HOW_STRONG = 4, HOW_ASYNC = 8, HOW_MBA
 /* Accesses of a warp's lanes by one instruction between two synchronisations of the warp. */
 struct record {
 	const struct site *site;
-	uint32_t launch, block; /* launch: its number; block: its index in the grid */
+	uint32_t launch, block; /* launch: number of the launch; block: index of the block in the grid */
 	uint32_t stamp;
 	uint16_t warp;
 	uint8_t how;
-	bool pending;   /* asynchronous, and not completed for any thread */
-	uint32_t done;  /* asynchronous: lanes that have waited for its completion */
-	uint32_t group; /* cp.async: the number of its group */
+	bool pending;   /* asynchronous, and not yet completed for any thread */
+	uint32_t done;  /* asynchronous: lanes that have waited for the completion of the access */
+	uint32_t group; /* cp.async: number of the group of copies that it belongs to */
 };
 
 /* ---- instructions ------------------------------------------------------------------------------------------------ */
@@ -67,7 +67,7 @@ enum site_class {
 /* clang-format on */
 
 struct site {
-	struct site *next;            /* list of all sites */
+	struct site *next;            /* next in the list of all sites */
 	const struct func_code *code; /* NULL after the program is unloaded */
 	const struct insn *insn;
 	uint64_t program; /* id of the program */
@@ -78,12 +78,12 @@ struct site {
 	uint8_t order, scope; /* values of enum access_order and enum access_scope; a fence has only a scope */
 	uint32_t bytes;       /* SITE_PLAIN: bytes per lane */
 	uint32_t n_groups;    /* SITE_WAIT: cp.async.wait_group N; wait_all: 0 */
-	bool all_groups;      /* SITE_WAIT: it is wait_all */
+	bool all_groups;      /* SITE_WAIT: true for cp.async.wait_all */
 	bool bulk;            /* a copy through the async proxy: cp.async.bulk, cp.reduce.async.bulk */
-	bool is_volatile;     /* it is volatile, and the option to treat volatile accesses as strong is off */
+	bool is_volatile;     /* true: volatile, unless the option to treat volatile accesses as strong is on */
 	bool polls;           /* a loop repeats the read until another thread has written: see race_poll.c */
 	bool writes_literal;  /* a volatile store of a literal: all threads write the same value */
-	char *place;          /* its place in the source, set when the program is unloaded */
+	char *place;          /* the instruction's position in the source, set when the program is unloaded */
 	char *line;           /* such as "kernel.cu:7" or "kernel.ptx:31"; made by race_site_line() */
 };
 
@@ -96,7 +96,7 @@ bool race_site_polls(const struct func_code *code, const gpul_ptx_inst *in, bool
 /* Create the description of an instruction; it is never freed. */
 struct site *race_site_new(const struct func_code *code, const struct insn *i);
 void race_sites_end(const struct gpul_exec_program *p);
-/* Return the source line: the same pointer for all instructions of the line. */
+/* Return the source line: the same pointer for all instructions of one line, so that lines can be compared by pointers. */
 const char *race_site_line(const struct site *site);
 void race_site_place(const struct site *site, char *buf, size_t bytes);
 /* Get the bytes that a lane's store is about to write; false: unknown. */
@@ -104,13 +104,12 @@ bool race_store_value(const struct warp_state *s, const struct insn *i, unsigned
 
 /* ---- clocks: race_clock.c --------------------------------------------------------------------------------------------- */
 
-/* One entry of a vector clock: all accesses of `who` in a block up to a stamp happen before. */
+/* One entry of a vector clock: all accesses of `who` in a block up to a stamp happen before the next access of the clock's owner. */
 struct fact {
 	uint64_t block;
 	uint32_t who, stamp;
 };
-/* WHO_WARP + warp, WHO_THREAD + thread, WHO_COPIES + thread: the asynchronous copies of the
- * thread */
+/* the values are offsets, as in WHO_WARP + warp, WHO_THREAD + thread, and WHO_COPIES + thread for the asynchronous copies of the thread */
 enum { WHO_ALL = 0, WHO_WARP = 1, WHO_THREAD = 64, WHO_COPIES = 2048 };
 
 /* Facts sorted by (block, who).  A clock with several references must not be changed: copy it first. */
@@ -125,17 +124,17 @@ static inline uint64_t block_key(uint32_t launch, uint32_t block)
 	return (uint64_t)launch << 32 | block;
 }
 
-/* Return the stamp up to which c knows `who` in a block; 0: none.  c may be NULL. */
+/* Return the stamp up to which c knows all accesses of `who` in a block; 0: none.  c may be NULL. */
 uint32_t race_clock_find(const struct clock *c, uint64_t block, uint32_t who);
 struct clock *race_clock_ref(struct clock *c); /* accepts NULL */
 void race_clock_drop(struct clock *c);         /* accepts NULL */
 /* Add a fact, or raise its stamp.  *c may be NULL and may be reallocated. */
 void race_clock_add(struct clock **c, uint64_t block, uint32_t who, uint32_t stamp);
 void race_clock_join(struct clock **c, struct clock *from);
-/* Return the union of a and b; only_block: take only this block's facts of b (0: all).  Consumes the reference to a. */
+/* Return the union of a and b; only_block: take only the facts of this block from b (0: all).  Takes over the reference to a. */
 struct clock *race_clock_merged(struct clock *a, struct clock *b, uint64_t only_block);
 
-/* Remove the facts of launches ordered before this one: a thread that knows any access of this launch knows all of theirs. */
+/* Remove the facts about launches that are ordered before this one: a thread that knows an access of this launch knows all of theirs. */
 void race_clock_prune(struct clock **c, uint32_t launch);
 /* True if c contains a fact of a later launch than this one. */
 bool race_clock_after(const struct clock *c, uint32_t launch);
@@ -144,19 +143,18 @@ bool race_clock_after(const struct clock *c, uint32_t launch);
 
 enum { PAGE_SHIFT = 16, PAGE_BYTES = 1 << PAGE_SHIFT };
 
-/* Shadow memory: for each cell of 1 << shift bytes the last write and two reads that are unordered with each other.  Strong
- * writes, such as atomic operations, do not race with each other: an older write that a later access may race with is kept in a
- * read slot, first in read[0]. */
+/* Shadow memory: for each cell of 1 << shift bytes the last write and two reads that are unordered with each other. Strong writes do
+ * not race with each other, so a later access may race with an older write: that is kept in a read slot, first in read[0]. */
 struct shadow {
-	access_id all[3];     /* page without cells, because only copies of the whole page accessed it: its last write and two reads */
+	access_id all[3];     /* only copies of the whole page have accessed it, so it has no cells: its last write and two reads */
 	_Atomic bool locked;  /* spin lock, for pages of global memory */
-	unsigned shift;       /* 2, or less after smaller accesses */
+	unsigned shift;       /* 2, or less after accesses to fewer than 4 bytes */
 	size_t n_cells, room; /* room: cells allocated at `write` */
 	access_id *write, *read[2];
 	size_t first, end; /* shared memory: only cells [first, end) can be nonzero */
 };
 
-/* Return the page of an address, locked; created if needed.  whole: it need not have cells.  NULL: out of memory. */
+/* Return the page of an address, locked, and create it if needed.  whole: a page without cells is enough.  NULL: out of memory. */
 struct shadow *race_page_lock(uint64_t address, bool whole);
 void race_page_unlock(struct shadow *page);
 /* Remove the recorded accesses to this global memory. */
@@ -175,14 +173,14 @@ void race_shadow_clear(struct shadow *s);
 /* Called for each range that is added or removed. */
 void race_alias_add(const gpul_exec_range *r);
 void race_alias_remove(const gpul_exec_range *r);
-/* True if the memory of a range also has an address in another range, so that its accesses must not be forgotten. */
+/* Returns true if the memory of a range also has an address in another range, so that accesses to it must not be forgotten. */
 bool race_has_other_address(const gpul_exec_range *r);
-/* Return the address under which race_shadow.c and sync.c keep the memory at a global address; it is the same for all addresses of the
- * memory.  *bytes, unless NULL, is shortened to those whose addresses follow in the same way. */
+/* Return the address under which race_shadow.c and sync.c keep the memory at a global address, which is the same for all addresses of
+ * the memory. *bytes, unless NULL, is reduced to the bytes from `at` on for which both addresses have the same distance. */
 uint64_t race_home(uint64_t at, uint64_t *bytes);
 /* True if a lane's address is a multicast address. */
 bool race_any_multicast(uint32_t lanes, const uint64_t at[LANES]);
-/* Return the addresses of the memory that an access to a global address reaches: of each copy of a multicast address; 0: it will fault. */
+/* Write the addresses of the accessed memory to `out`, one for each multicast copy.  Returns their number; 0: the access will fault. */
 unsigned race_copies_of(const struct warp_state *s, const struct insn *i, uint64_t at, unsigned bytes, uint64_t out[GPUL_EXEC_MAX_DEVICES]);
 
 /* ---- warps and blocks ------------------------------------------------------------------------------------------------ */
@@ -197,7 +195,7 @@ struct kept {
 	uint64_t key;
 	uint32_t record, generation;
 };
-/* Caches whether a warp's lanes know a record: none; each lane its own access; all; or some, which must be looked up. */
+/* Caches which accesses of a record a warp's lanes know: none; each lane only its own; all; or some, which must be looked up. */
 struct memo {
 	uint32_t record, version, generation;
 	uint8_t class;
@@ -207,23 +205,23 @@ enum { MEMO_NONE, MEMO_OWN, MEMO_ALL, MEMO_SOME };
 struct watched_warp {
 	struct watched_block *block;
 	uint32_t index, stamp, floor;
-	uint32_t in_section; /* lanes that hold a lock, whose accesses are observed */
+	uint32_t in_section; /* lanes that hold a lock; all their accesses are observed */
 	struct memo memo[N_MEMOS];
-	struct kept kept[N_KEPT]; /* the records of the current stamp, indexed by site */
+	struct kept kept[N_KEPT]; /* the records of accesses since the warp's last synchronisation, indexed by site (instruction) */
 	struct clock *clock[LANES];
-	uint32_t (*knows)[LANES]; /* knows[l][k]: lane l knows lane k up to this stamp; NULL: only up to floor */
-	/* Stamps at each lane's last fence, which the lane's later strong writes release.  release[l] == 0: no fence. */
+	uint32_t (*knows)[LANES]; /* lane l knows the accesses of lane k up to the stamp knows[l][k]; NULL: only up to floor */
+	/* Stamps at the last fence of each lane, which later strong writes of the lane release.  release[l] == 0: no fence. */
 	uint32_t release[LANES], release_floor[LANES], release_warp[LANES];
 	uint8_t release_scope[LANES];
 	struct clock *release_clock[LANES];
-	/* Variables that a lane has read with strong reads: its next fence acquires what was released to them. */
+	/* Variables that a lane has read with strong reads; its next fence acquires what was released to them. */
 	struct awaited {
 		struct var *var;
 		uint8_t scope;
 		bool used;
 	} awaited[LANES][N_AWAITED];
 	uint32_t awaits; /* lanes with entries in `awaited` */
-	/* what each lane acquired last from recent variables: see sync.c */
+	/* what each lane has acquired last from recently used variables: see sync.c */
 	struct learned {
 		const struct var *var;
 		struct clock *clock;
@@ -232,9 +230,9 @@ struct watched_warp {
 	} learned[LANES][N_LEARNED];
 	struct section *sections;         /* one for each lane, see lock.c; NULL: no lane has ever taken a lock */
 	uint32_t has_lock;                /* lanes that hold a lock */
-	uint32_t proxied[LANES];          /* stamp of the lane's last fence.proxy.async; 0: none */
-	uint32_t arrived[LANES];          /* bar.warp.sync: stamp at the lane's last arrival */
-	uint32_t waiting;                 /* bar.warp.sync: lanes that have arrived and still wait */
+	uint32_t proxied[LANES];          /* stamp (logical time) of the lane's last fence.proxy.async; 0: none */
+	uint32_t arrived[LANES];          /* bar.warp.sync: stamp (logical time) of the lane's last arrival */
+	uint32_t waiting;                 /* bar.warp.sync: lanes that have arrived and are still waiting */
 	uint32_t arrive_only[N_BARRIERS]; /* lanes that have arrived by bar.arrive */
 	uint32_t n_commits[LANES];        /* number of cp.async.commit_group executed by each lane */
 	/* the asynchronous copies that are pending */
@@ -245,7 +243,7 @@ struct watched_warp {
 };
 
 struct watched_block {
-	struct watched_block *next; /* next in the list of its watcher */
+	struct watched_block *next; /* next block in the list of the same watcher */
 	struct watcher *watcher;
 	struct block *block;
 	uint64_t key; /* result of block_key() */
@@ -253,34 +251,34 @@ struct watched_block {
 	uint32_t time, floor;
 	uint32_t version;           /* changes whenever a thread's clock changes */
 	uint32_t proxy_floor;       /* stamp up to which the async proxy sees the block's stores */
-	uint32_t proxy_pending;     /* the same stamp after the next barrier of all threads: see race_async.c */
+	uint32_t proxy_pending;     /* the value of proxy_floor after the next barrier of all threads: see race_async.c */
 	struct clock *shared_clock; /* what all threads of the block know about other blocks */
 	struct shadow shared;
-	struct var *vars[N_VAR_SLOTS];      /* variables in shared memory */
+	struct var *vars[N_VAR_SLOTS];      /* synchronisation variables in shared memory, by address */
 	struct clock *arrivals[N_BARRIERS]; /* bar.arrive: the clocks that the arrivals release */
 	unsigned n_warps, room;
-	bool any_clock;        /* a lane has a clock of its own */
+	bool any_clock;        /* true: at least one lane has its own clock */
 	bool any_fence;        /* a fence was executed since the last barrier of all threads */
-	bool knows_cpu;        /* the block also knows what the CPU knows: see sync.c */
-	uint32_t knows_copies; /* the block knows all copies with smaller numbers: see race_copies.c */
+	bool knows_cpu;        /* true: the block knows everything that the CPU knows: see sync.c */
+	uint32_t knows_copies; /* the block knows all copies of the driver with smaller numbers: see race_copies.c */
 	struct watched_warp *warps;
 };
 
 /* The state that a worker thread keeps. */
 struct watcher {
 	struct watcher *next;
-	_Atomic bool inside;           /* the worker is inside a hook that uses records */
+	_Atomic bool inside;           /* true: the worker is inside a hook that uses records */
 	uint32_t first_free, end_free; /* free records reserved for this worker */
-	uint32_t generation;           /* generation of records: see race_record.c */
+	uint32_t generation;           /* the value of `generation` (race_record.c) that this worker has read last */
 	struct watched_block *blocks, *free_blocks;
-	/* The accesses of the current instruction, kept for after(). */
+	/* The accesses of the current instruction, stored for the hook after(). */
 	uint64_t at[LANES];
 	bool shared[LANES];
 	uint32_t bytes[LANES];
 	uint8_t order, scope;
 };
 
-/* The current instruction, for messages and values. */
+/* The current instruction, with what is needed to check values and to write messages. */
 struct now {
 	struct watched_warp *w;
 	struct warp_state *s;
@@ -300,7 +298,7 @@ struct now {
 
 extern struct record *race_records;
 bool race_records_create(void);
-/* Return the record for this instruction of the warp at its current stamp; it is created if needed. */
+/* Return the record for this instruction of the warp at the warp's current stamp; create it if needed. */
 uint32_t race_record(struct watched_warp *w, const struct site *site, unsigned how);
 uint32_t race_record_new(struct watched_warp *w, const struct site *site, unsigned how);
 void race_enter(struct watcher *k);
@@ -316,35 +314,34 @@ void race_copy_arrives(struct watched_warp *w, struct warp_state *s, const struc
 void race_copy_arrive_ends(struct watched_warp *w, struct warp_state *s, const struct insn *i, uint32_t on);
 void race_malloc_ends(const struct warp_state *s, const struct insn *i, uint32_t on);
 void race_check_lanes(struct now *n);
-/* Check a copy's access to [at, end). */
+/* Check the access of a driver copy to [at, end). */
 void race_check_span(struct now *n, uint64_t at, uint64_t end);
-/* True if all lanes of w know all accesses of the record. */
+/* Returns true if all lanes of w know all accesses of the record, that is, these happen before the next accesses of the lanes. */
 bool race_knows_all(const struct watched_warp *w, const struct record *r);
 bool race_knows(const struct watched_warp *w, unsigned lane, const struct record *r, unsigned of_lane);
 bool race_clock_knows_warp(const struct clock *c, const struct record *r);
 bool race_clock_knows_lane(const struct clock *c, const struct record *r, unsigned lane);
 /* True if both accesses are strong, and each one's scope includes the other thread. */
 bool race_morally_strong(const struct watched_warp *w, unsigned how, const struct record *r);
-/* True if the accesses, at least one of them volatile, are a signal: a thread polls the word at the address. */
+/* Returns true if the two accesses, at least one of which is volatile, are a signal: a thread polls the word at the address. */
 bool race_is_signal(const struct now *n, const struct record *r, uint64_t at);
 
 /* ---- sync.c, warp.c, race_barrier.c, race_async.c: synchronisation --------------------------------------------------------------------- */
 
 void race_next_stamp(struct watched_warp *w);
-/* Add a lane's knowledge and its own accesses to *c. */
+/* Add to *c all accesses that a lane knows, and its own accesses. */
 void race_lane_facts(struct watched_warp *w, unsigned lane, struct clock **c);
 void race_release(struct watched_warp *w, unsigned lane, bool shared, uint64_t at, unsigned order, unsigned scope);
 void race_acquire(struct watched_warp *w, unsigned lane, bool shared, uint64_t at, unsigned order, unsigned scope);
 void race_acquire_awaited(struct watched_warp *w, uint32_t lanes, unsigned scope);
-/* True if the lane will know the access after a fence, because its earlier strong reads then become acquires. */
+/* Returns true if the lane will know the access after its next fence, which makes its earlier strong reads acquires. */
 bool race_awaits(const struct watched_warp *w, unsigned lane, const struct record *r, unsigned of_lane);
-/* Record that a thread of the block polls the variable.  The second function: true if a thread polled it, in
- * this launch or one not ordered with it. */
+/* Record that a thread of the block polls the variable.  The second function: true if one did, in this launch or an unordered one. */
 void race_polls(struct watched_block *b, bool shared, uint64_t at);
 bool race_is_polled(struct watched_block *b, bool shared, uint64_t at);
 void race_fence(struct watched_warp *w, uint32_t lanes, unsigned scope);
 void race_join_fences(struct watched_block *b);
-/* Releases with system scope are known to the CPU, and to blocks with .knows_cpu. */
+/* The CPU, and blocks with .knows_cpu, know all accesses that were released with system scope. */
 bool race_cpu_knows_some(void);
 bool race_cpu_knows(const struct record *r, unsigned lane);
 void race_vars_end(struct watched_block *b);
@@ -359,7 +356,7 @@ void race_barrier_arrive(struct watched_warp *w, const struct warp_state *s, con
 void race_barrier_completes(struct watched_block *b, unsigned id);
 
 void race_proxy_fence(struct watched_warp *w, uint32_t lanes);
-/* True if a copy through the async proxy after the store may not see it. */
+/* Returns true if a copy through the async proxy that follows the store may not see the stored value. */
 bool race_lacks_proxy_fence(const struct now *n, unsigned lane, const struct record *r, unsigned of_lane);
 void race_copy_started(struct watched_warp *w, uint32_t record, uint32_t lanes);
 void race_copy_commit(struct watched_warp *w, uint32_t lanes);
@@ -367,14 +364,13 @@ void race_copy_wait(struct watched_warp *w, const struct site *site, uint32_t la
 
 /* ---- lock.c: critical sections --------------------------------------------------------------------------------------------- */
 
-/* Called when a lane has read by an atomic operation, and may have taken a lock; or when a lane that holds a
- * lock is about to do a strong write. */
+/* Called when a lane, with an atomic read, may have taken a lock, or when a lane with a lock is about to do a strong write. */
 void race_section_begins(struct watched_warp *w, const struct warp_state *s, const struct insn *i, unsigned lane, unsigned order,
 			 unsigned scope);
 void race_section_ends(struct watched_warp *w, const struct warp_state *s, const struct insn *i, unsigned lane, bool shared, uint64_t at);
 void race_sections_fenced(struct watched_warp *w, uint32_t lanes, unsigned scope);
 void race_section_accesses(struct now *n);
-/* sync.c: return the suspects stored with a lock.  *lock receives the mutex that protects them.  NULL: none, or out of memory. */
+/* sync.c: return the suspect accesses (lock.c) stored with a lock, and the mutex that protects them.  NULL: none, or out of memory. */
 struct suspects *race_lock_suspects(struct watched_block *b, bool shared, uint64_t at, pthread_mutex_t **lock);
 struct suspects *race_make_suspects(struct watched_block *b, bool shared, uint64_t at, size_t bytes, pthread_mutex_t **lock);
 void race_unlock_suspects(pthread_mutex_t *lock);
@@ -383,14 +379,14 @@ void race_unlock_suspects(pthread_mutex_t *lock);
 
 struct launch_info {
 	char kernel[SHOWN_NAME_BYTES];
-	bool copy; /* it is a copy; .kernel is "a copy of 256 bytes" */
+	bool copy; /* true: the launch represents a driver copy; .kernel is "a copy of 256 bytes" */
 	uint32_t grid[3], block[3];
 	gpul_exec_order order; /* after == NULL: ordered after all earlier launches */
 };
 void race_launch_begins(const gpul_exec_launch *l);
 void race_launch_ends(const gpul_exec_launch *l);
 uint32_t race_launch_number(const gpul_exec_launch *l);
-uint32_t race_copy_number(const struct host_move *m); /* returns the number of the launch that represents the copy; 0: out of memory */
+uint32_t race_copy_number(const struct host_move *m); /* returns the number of the launch that represents the copy m; 0: out of memory */
 uint32_t race_next_launch(void);
 bool race_launch_before(uint32_t earlier, uint32_t later);
 const struct launch_info *race_launch_info(uint32_t launch);

@@ -1,6 +1,6 @@
 /* race_poll.c — recognises polling: a loop that repeats a read until another thread has written.
  *
- *     L: ld.volatile.global.u32 %r1, [%rd1];      the result of the read decides (by registers, from instruction to instruction)
+ *     L: ld.volatile.global.u32 %r1, [%rd1];      the result of the read decides (through registers)
  *        setp.eq.s32 %p1, %r1, 0;                 whether a branch leaves the loop or starts it again
  *     @%p1 bra L;
  *
@@ -11,7 +11,7 @@
 
 #include <stdlib.h>
 
-/* A loop: the instructions from a branch's target to the branch. */
+/* A loop: the instructions from the target of a backward branch to the branch. */
 struct loop {
 	const gpul_ptx_func *f;
 	uint32_t first, last;
@@ -64,8 +64,7 @@ static uint32_t target_of(const gpul_ptx_func *f, const gpul_ptx_inst *in)
 	return in->opcode == GPUL_PTX_BRA && o->kind == GPUL_PTX_OP_LABEL ? f->labels[o->index].inst : GPUL_PTX_NONE;
 }
 
-/* For a forward branch inside the loop that depends on a marked register, mark the registers that either path
- * writes (control dependence). */
+/* For a forward branch in the loop that depends on a marked register, mark what either path writes (control dependence). */
 static void mark_sides(const struct loop *l, uint32_t row)
 {
 	uint32_t end = target_of(l->f, &l->f->insts[row]);
@@ -99,7 +98,7 @@ static void spread(const struct loop *l)
 
 /* ---- loops ------------------------------------------------------------------------------------------------------------ */
 
-/* True if the branch to `target`, or a branch that it skips, leaves or restarts the loop. */
+/* Returns true if the branch to `target`, or a branch that this branch skips, leaves or restarts the loop. */
 static bool leaves(const struct loop *l, uint32_t row, uint32_t target)
 {
 	if (target <= row || target > l->last)
@@ -114,7 +113,7 @@ static bool leaves(const struct loop *l, uint32_t row, uint32_t target)
 	return false;
 }
 
-/* True if a branch that depends on a marked register leaves or restarts the loop; any: if there is any such branch in the loop. */
+/* Returns true if a branch that depends on a marked register leaves or restarts the loop; any: if any branch in it depends on one. */
 static bool decides(const struct loop *l, bool any)
 {
 	for (uint32_t row = l->first; row <= l->last; row++) {
@@ -131,7 +130,7 @@ static bool decides(const struct loop *l, bool any)
 	return false;
 }
 
-/* Note the registers that an operand reads before the loop writes them.  *seen is 0 at first. */
+/* Record the registers that an operand reads before the loop writes them.  *seen is 0 at first. */
 static void note_reads(const gpul_ptx_func *f, uint8_t *seen, const gpul_ptx_operand *o)
 {
 	if (o->kind == GPUL_PTX_OP_REG && seen[o->index] == NOT_SEEN)
@@ -228,7 +227,7 @@ static bool decides_a_branch(const gpul_ptx_func *f, bool *marked, const gpul_pt
 	return decides(&rest, true);
 }
 
-/* True if another instruction reads the same word and polls; or if both decide a branch, as in an unrolled polling loop. */
+/* Returns true if another instruction reads the same word and polls, or if both results decide a branch, as in an unrolled polling loop. */
 static bool another_polls(const gpul_ptx_func *f, bool *marked, const gpul_ptx_inst *read, bool shared)
 {
 	const bool decides = !shared && decides_a_branch(f, marked, read);

@@ -1,7 +1,7 @@
 /* race_record.c — allocates records of accesses, and garbage-collects them.
  *
- * Shadow memory refers to records by number. When no record is free, the worker that needs one stops the others between two
- * hooks, marks the records that shadow memory refers to, and frees all others. If nearly all are in use, the table grows; at its
+ * Shadow memory refers to records by number. When no record is free, the worker that needs a record stops the other workers between
+ * two hooks, marks the records that shadow memory refers to, and frees all others. If nearly all are in use, the table grows; at its
  * maximum size, the tool forgets all accesses made so far. */
 #include "softcuda/tools/racecheck/race_parts_internal.h"
 
@@ -19,7 +19,7 @@ static struct watcher *watchers;
 static _Thread_local struct watcher *mine;
 static uint64_t *used; /* bit k: record k is in use */
 static uint32_t n_records = FIRST_RECORDS;
-static _Atomic uint32_t cursor;  /* word of `used` where the search for free records continues */
+static _Atomic uint32_t cursor;  /* index of the word of `used` at which the search for free records continues */
 static _Atomic uint32_t n_given; /* records allocated since the last collection */
 static _Atomic bool collecting;
 static _Atomic uint32_t generation;
@@ -59,7 +59,7 @@ struct watcher *race_watcher(void)
 	return mine;
 }
 
-/* ---- collection ---------------------------------------------------------------------------------------------------- */
+/* ---- garbage collection --------------------------------------------------------------------------------------------- */
 
 static void mark_record(access_id id)
 {
@@ -77,7 +77,7 @@ static uint32_t count_free(void)
 	return n;
 }
 
-/* Free the records to which no shadow memory refers.  The caller is inside a hook, and has locked no page. */
+/* Free the records to which no shadow memory refers.  The caller is inside a hook, and has not locked a page. */
 static void collect(struct watcher *me)
 {
 	atomic_store(&me->inside, false);
@@ -153,7 +153,7 @@ static uint32_t next_free(struct watcher *k)
 		const uint32_t word = atomic_fetch_add(&cursor, 1);
 		uint32_t record = word * 64;
 
-		if (record >= n_records) /* not reached: collections start earlier, and SPARE covers all hooks that run at once */
+		if (record >= n_records) /* cannot happen: collections start earlier, and SPARE covers all hooks that run together */
 			return 0;
 		if (used[word] == UINT64_MAX)
 			continue;

@@ -118,7 +118,7 @@ static struct page_table *table_of(uint64_t address, bool make)
 
 	if (t || !make)
 		return t;
-	t = calloc(1, sizeof *t); /* calloc(), not mmap(), so that leak checkers find the pages through this table */
+	t = calloc(1, sizeof *t); /* calloc() instead of mmap(), so that leak checkers find the pages through this table */
 	if (t && !atomic_compare_exchange_strong(slot, &other, t)) {
 		free(t);
 		t = other;
@@ -126,7 +126,7 @@ static struct page_table *table_of(uint64_t address, bool make)
 	return t;
 }
 
-/* Allocate the cells of a page; false: out of memory.  The caller has locked it. */
+/* Allocate the cells of a page; false: out of memory.  The caller has locked the page. */
 static bool make_cells(struct shadow *page)
 {
 	if (!race_shadow_create(page, PAGE_BYTES))
@@ -180,7 +180,7 @@ void race_page_unlock(struct shadow *page)
 	atomic_store_explicit(&page->locked, false, memory_order_release);
 }
 
-/* Call f for each page in [address, address + bytes), with the page locked, and the range inside the page. */
+/* Call f for each page that overlaps [address, address + bytes), with the page locked, and with the part of the range inside the page. */
 static void each_page(uint64_t address, uint64_t bytes, void (*f)(struct shadow *page, uint64_t from, uint64_t to))
 {
 	const uint64_t end = address + bytes;

@@ -82,7 +82,7 @@ enum store_kind {
 #undef X
 };
 
-/* Write the lane's element of a register to `to`; returns its size in bytes. */
+/* Write the value of a register in lane l to `to`, as a store of this kind writes it to memory; returns its size in bytes. */
 static unsigned copy_element(const struct warp *w, unsigned kind, opref b, unsigned l, uint8_t *to)
 {
 	switch (kind) {
@@ -138,7 +138,7 @@ static uint32_t plain_bytes(const struct insn *i)
 	return i->op < OP_LDV ? load_bytes[i->op - OP_LD_U8_16] : store_bytes[i->op - OP_ST_8_16];
 }
 
-/* ---- sites -------------------------------------------------------------------------------------------------------------- */
+/* ---- descriptions of instructions (sites) ----------------------------------------------------------------------------- */
 
 static unsigned scope_of_fence(const gpul_ptx_inst *in)
 {
@@ -149,8 +149,8 @@ static unsigned scope_of_fence(const gpul_ptx_inst *in)
 	return has(in, GPUL_PTX_MOD_CLUSTER) ? SCOPE_CLUSTER : SCOPE_GPU;
 }
 
-/* True if the load reads the first guess for a loop with atom.cas, as in the CUDA C++ Programming Guide, atomic functions: the
- * CAS compares with the loaded value, or has the same address.  The CAS verifies the guess, so the load counts as relaxed. */
+/* Returns true if the load reads the initial value for a loop with atom.cas, as in the CUDA C++ Programming Guide, atomic functions:
+ * the CAS compares with the loaded value, or has the same address. As the CAS verifies this value, the load counts as relaxed. */
 static bool reads_a_guess(const struct func_code *code, const struct insn *load)
 {
 	enum { NEAR = 64 };
@@ -233,7 +233,7 @@ struct site *race_site_new(const struct func_code *code, const struct insn *i)
 	return site;
 }
 
-/* Write the place of an instruction in the source.  The caller holds the lock. */
+/* Write the position of an instruction in the source.  The caller holds the lock. */
 static void write_place(const struct site *site, char *buf, size_t bytes)
 {
 	if (site->code)
@@ -257,7 +257,7 @@ static const char *line_of(struct site *site)
 	if (site->line || !site->code)
 		return site->line;
 	gpul_insn_place(site->code, site->insn, NULL, place, sizeof place);
-	source = strstr(place, " ("); /* the position in CUDA C++ */
+	source = strstr(place, " ("); /* after the position in PTX, the position in CUDA C++ */
 	if (!source)
 		return site->line = strdup(place);
 	source[strlen(source) - 1] = '\0';

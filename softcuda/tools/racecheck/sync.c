@@ -4,7 +4,7 @@
  * PTX ISA 9.0, 8.9. A release pattern is a write with .release, or a fence followed by any strong write; an acquire pattern is a
  * read with .acquire, or a strong read followed by a fence. They synchronise if the read sees the write, or an atomic operation
  * that follows it, and if the scope of each includes the other thread. Here a variable keeps everything that was ever released to
- * it. So a reader may acquire too much: a race may be missed, but there are no false reports.
+ * it. So a reader may acquire too much: the tool may miss a race, but does not report a false one.
  *
  * Some rules are weaker than PTX's, so that common programs are not reported:
  *   - A barrier after a strong read counts as a fence (as when the last block sums in threadFenceReduction).
@@ -25,10 +25,10 @@ struct var {
 	struct clock *wide;   /* facts released with GPU scope or wider */
 	struct clock *narrow; /* facts released with block scope */
 	uint64_t narrow_block;
-	bool knows_cpu;            /* a thread that released to it knew what the CPU knew */
+	bool knows_cpu;            /* true: a thread that released to this variable knew everything that the CPU knows */
 	uint32_t version;          /* changes at each release */
-	struct suspects *suspects; /* accesses to check if it is a lock: see lock.c */
-	uint32_t polled;           /* number of the last launch that polled it; 0: none */
+	struct suspects *suspects; /* if the variable is a lock: suspect accesses in its critical sections, see lock.c */
+	uint32_t polled;           /* number of the last launch that polled the variable; 0: none */
 	struct clock *arriving;    /* mbarrier: facts released by the current phase's arrivals */
 	bool phase;
 };
@@ -37,7 +37,7 @@ static struct slot {
 	pthread_mutex_t lock;
 	_Atomic(struct var *) first;
 } slots[N_GLOBAL_SLOTS];
-static struct var cpu; /* all that was released with system scope */
+static struct var cpu; /* a variable for everything that was released with system scope, as if by the CPU */
 static pthread_mutex_t cpu_lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic bool cpu_used;
 
@@ -52,7 +52,7 @@ void race_next_stamp(struct watched_warp *w)
 	w->stamp = ++w->block->time;
 }
 
-/* ---- variables ---------------------------------------------------------------------------------------------------- */
+/* ---- synchronisation variables ------------------------------------------------------------------------------------- */
 
 static struct slot *slot_of(uint64_t at)
 {
@@ -77,8 +77,8 @@ static struct var *new_var(uint64_t at, struct var *next)
 	return v;
 }
 
-/* Find the variable at an address, or create it if `make`.  *lock receives its lock, which is held; none for shared memory. NULL:
- * not found, or out of memory. */
+/* Find the variable at an address, or create it if `make`. *lock receives the mutex of the variable, which is held on return; NULL
+ * for shared memory, which needs none. Returns NULL if not found, or out of memory. */
 static struct var *lock_var(struct watched_block *b, bool shared, uint64_t at, bool make, pthread_mutex_t **lock)
 {
 	struct var **mine = &b->vars[(at >> 2) % N_VAR_SLOTS], *v;
@@ -124,9 +124,9 @@ void race_vars_end(struct watched_block *b)
 	}
 }
 
-/* ---- a lane's knowledge ----------------------------------------------------------------------------------------------- */
+/* ---- which accesses a lane knows -------------------------------------------------------------------------------------- */
 
-/* Add the part of a lane's knowledge that is not in clocks. */
+/* Add to *c the accesses that a lane knows because of its stamps and floors, which are not stored in clocks. */
 static void add_own_facts(struct watched_warp *w, unsigned lane, uint32_t stamp, uint32_t floor, uint32_t warp_floor, struct clock **c)
 {
 	const uint64_t block = w->block->key;
@@ -231,8 +231,8 @@ static void set_clock(struct clock **at, struct clock *c)
 	*at = c;
 }
 
-/* Acquire what was released to v with a wide scope.  known: the clock that the lane acquired from v last time.  If the lane has
- * acquired nothing else since, its clock is a subset of v's and need not be merged: this makes polling loops fast. */
+/* Acquire what was released to v with GPU scope or wider. known: the clock that the lane acquired from v last time. If the lane has
+ * acquired nothing else since, its clock is a subset of v's, and replacing it is enough: this makes polling loops fast. */
 static void learn_wide(struct watched_warp *w, unsigned lane, const struct var *v, bool own_block_only, struct learned *known)
 {
 	if (!own_block_only && known->clock && known->clock == w->clock[lane]) {
@@ -250,7 +250,7 @@ static void learn_from_var(struct watched_warp *w, unsigned lane, const struct v
 	struct learned *known = &w->learned[lane][(uintptr_t)v / sizeof *v % N_LEARNED];
 
 	if (known->var == v && known->version == v->version && known->scope >= scope)
-		return; /* a lane's clock never loses facts */
+		return; /* the lane knows everything in this version already, because its clock never loses facts */
 	if (known->var != v)
 		set_clock(&known->clock, NULL);
 	known->var = v;
@@ -273,7 +273,7 @@ bool race_cpu_knows(const struct record *r, unsigned lane)
 	return knows;
 }
 
-/* Lock a variable and return its lock; variables in shared memory have none. */
+/* Lock a variable and return its mutex; NULL: the variable is in shared memory, which needs no mutex. */
 static pthread_mutex_t *lock_of(const struct watched_block *b, const struct var *v)
 {
 	const bool shared = find_var(b->vars[(v->at >> 2) % N_VAR_SLOTS], v->at) == v;
@@ -284,7 +284,7 @@ static pthread_mutex_t *lock_of(const struct watched_block *b, const struct var 
 	return &slot_of(v->at)->lock;
 }
 
-/* Remember that the lane's next fence acquires from the variable (NULL: from the CPU). */
+/* Record that the lane's next fence acquires from the variable (NULL: from the CPU). */
 static void await_fence(struct watched_warp *w, unsigned lane, struct var *v, unsigned scope)
 {
 	struct awaited *a = w->awaited[lane];
@@ -292,7 +292,7 @@ static void await_fence(struct watched_warp *w, unsigned lane, struct var *v, un
 
 	while (k < N_AWAITED && a[k].used && (a[k].var != v || a[k].scope != scope))
 		k++;
-	if (k == N_AWAITED) { /* forget the oldest */
+	if (k == N_AWAITED) { /* the array is full: replace the oldest entry */
 		memmove(a, a + 1, (N_AWAITED - 1) * sizeof *a);
 		k--;
 	}
@@ -324,7 +324,7 @@ void race_acquire_awaited(struct watched_warp *w, uint32_t lanes, unsigned scope
 {
 	EACH_LANE_OF(l, lanes & w->awaits)
 	{
-		unsigned kept = 0; /* reads that need a fence of a wider scope */
+		unsigned kept = 0; /* number of reads that need a fence of a wider scope */
 
 		for (unsigned k = 0; k < N_AWAITED && w->awaited[l][k].used; k++) {
 			struct awaited *a = &w->awaited[l][k];
@@ -401,8 +401,8 @@ static void add_fences_of_warp(const struct watched_warp *w, uint32_t live, stru
 		race_clock_add(c, w->block->key, WHO_WARP + w->index, least);
 }
 
-/* Called when all threads have arrived at a barrier.  If each of them executed a fence before it and one thread sends a signal
- * after it, that signal also releases what the others did before their fences. */
+/* Called when all threads have arrived at a barrier. If each of them executed a fence before the barrier, and one thread sends a
+ * signal after it, that signal also releases what the other threads did before their fences. */
 void race_join_fences(struct watched_block *b)
 {
 	struct clock *fenced = NULL;

@@ -19,7 +19,7 @@ void race_warp_arrives(struct watched_warp *w, uint32_t on)
 	race_next_stamp(w);
 }
 
-/* Join what the lanes know; all of them arrived together. */
+/* Let all lanes in `on`, which have arrived together, know what each of them knows. */
 static void join_all(struct watched_warp *w, uint32_t on)
 {
 	struct clock *all = NULL;
@@ -40,7 +40,7 @@ static void join_all(struct watched_warp *w, uint32_t on)
 	race_clock_drop(all);
 }
 
-/* Add to the knowledge of lane l what the lanes in `members` knew when they arrived. */
+/* Let lane l know what the lanes in `members` knew when they arrived. */
 static void join_some(struct watched_warp *w, unsigned l, uint32_t members)
 {
 	EACH_LANE_OF(k, members)

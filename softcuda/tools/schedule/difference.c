@@ -1,11 +1,11 @@
-/* difference.c — describes how the current schedule's result differs from the first one's. */
+/* difference.c — describes how the result of the current schedule differs from that of the first schedule. */
 #include "softcuda/tools/schedule/schedule_internal.h"
 
 #include <stdio.h>
 
 enum { MOST_BYTES = 16, MOST_RANGES = 4, TEXT_BYTES = 3600 };
 
-/* Print whole words as numbers, other bytes one by one. */
+/* Print whole words as numbers, and other bytes one by one. */
 static size_t print_bytes(char *buf, size_t room, const uint8_t *from, uint32_t bytes)
 {
 	const uint32_t each = bytes % 4 ? 1 : 4;
@@ -20,7 +20,7 @@ static size_t print_bytes(char *buf, size_t room, const uint8_t *from, uint32_t 
 	return used;
 }
 
-/* Print one range of bytes that differ: the allocation, and both values. */
+/* Print one range of bytes that differ: the allocation that contains it, and both values. */
 static size_t print_range(const struct explorer *x, uint64_t at, uint32_t bytes, char *buf, size_t room)
 {
 	char first[80], now[80];
@@ -101,7 +101,7 @@ static void print_pair(const struct entity *pair, char *buf, size_t room)
 	snprintf(buf, room, "\nthe order of two accesses was reversed:\n    %s\n    %s", early, late);
 }
 
-/* Return the pair of accesses whose order the current schedule reversed: that of its last step at which the choice differs from before. */
+/* Return the pair of accesses whose order the current schedule reversed, at the last step where it made another choice than before. */
 static const struct entity *reversed_pair(const struct explorer *x)
 {
 	const struct entity *pair = NULL;

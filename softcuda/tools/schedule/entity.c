@@ -1,4 +1,4 @@
-/* entity.c — collects the splits of a launch that are about to make an access. */
+/* entity.c — collects the splits (groups of lanes that execute together) of a launch that are about to make an access. */
 #include "softcuda/tools/schedule/schedule_internal.h"
 
 uint64_t gpul_block_number(const struct block *b)
@@ -27,7 +27,7 @@ static uint64_t digest_registers(const struct frame *f)
 	return sum;
 }
 
-/* Describe the access that a suspended split, or the current split at i, is about to make.  Returns false if it makes no access. */
+/* Describe the access that a suspended split, or the current split at instruction i, is about to make.  Returns false if there is none. */
 static bool describe_split(struct warp_state *s, const struct split *p, const struct insn *i, struct entity *out)
 {
 	struct frame *frame = s->frame;
@@ -47,7 +47,7 @@ static bool describe_split(struct warp_state *s, const struct split *p, const st
 	return accesses;
 }
 
-/* A quick test: true if every split of the warp, except the current one, has reached its next access. */
+/* A fast test: true if every split of the warp, except the current one, has reached its next access or waits. */
 static bool is_settled(const struct explorer *x, const struct warp_state *t, const struct warp_state *s)
 {
 	for (unsigned k = 0; k < t->n_splits; k++) {

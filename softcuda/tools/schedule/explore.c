@@ -1,9 +1,9 @@
-/* explore.c — runs a launch once for each schedule that may give another result, or once, in the order that a replay string gives.
+/* explore.c — runs a launch once for each schedule that may give another result, or a single time, in the order that a replay string gives.
  *
- * Before an access, before() suspends the split (OBSERVED_YIELD) until every split of the launch has ended, waits for others, or
- * is about to make an access. Then one of the latter is chosen and makes its access. The search is depth first: the next schedule
- * repeats the steps up to the deepest point where another choice must still be tried (races.c). Sleep sets (P. Godefroid, 1996)
- * avoid equivalent schedules: a choice that has been tried sleeps until a conflicting step is executed. */
+ * Before an access, before() suspends the split (OBSERVED_YIELD) until every split of the launch has ended, waits for others, or is
+ * about to make an access. Then one of the splits that are about to make an access is chosen, and makes its access. The search is
+ * depth first: the next schedule repeats the steps up to the deepest point where another choice must still be tried (races.c). Sleep
+ * sets (P. Godefroid, 1996) avoid equivalent schedules: a choice that has been tried sleeps until a conflicting step is executed. */
 #include "softcuda/tools/schedule/schedule_internal.h"
 
 #include <stdio.h>
@@ -43,7 +43,7 @@ static bool same_entity(const struct entity *a, const struct entity *b)
 	return a->block == b->block && a->warp == b->warp && a->lanes == b->lanes && a->insn == b->insn;
 }
 
-/* ---- choosing ----------------------------------------------------------------------------------------------------- */
+/* ---- choosing the next split --------------------------------------------------------------------------------------- */
 
 static struct visit *find_visit(const struct explorer *x, const struct entity *e)
 {
@@ -73,7 +73,7 @@ static void note_visit(struct explorer *x, const struct entity *e)
 	*v = (struct visit){ e->block, e->warp, e->lanes, e->insn, e->digest, x->n_changes };
 }
 
-/* True if the split made the same access with the same registers before, and no memory has changed since: it polls. */
+/* Returns true if the split polls: it made the same access with the same registers before, and no memory has changed since. */
 static bool would_poll_again(const struct explorer *x, const struct entity *e)
 {
 	const struct visit *v = find_visit(x, e);
@@ -81,7 +81,7 @@ static bool would_poll_again(const struct explorer *x, const struct entity *e)
 	return v && v->digest == e->digest && v->n_changes == x->n_changes;
 }
 
-/* True if the choice was tried or asleep before the last step, and does not conflict with that step. */
+/* Returns true if the choice was asleep or tried before the last step, and does not conflict with that step. */
 static bool still_sleeps(const struct step *last, const struct entity *e)
 {
 	for (unsigned c = 0; c < last->n_choices; c++) {
@@ -93,7 +93,7 @@ static bool still_sleeps(const struct step *last, const struct entity *e)
 	return false;
 }
 
-/* Return the choice that the replay string gives for this step; -1: none. */
+/* Return the index of the choice that the replay string contains for this step; -1: none. */
 static int replayed_choice(struct explorer *x, const struct step *step)
 {
 	for (unsigned k = 0; k < x->n_deviations; k++) {
@@ -109,7 +109,7 @@ static int replayed_choice(struct explorer *x, const struct step *step)
 	return -1;
 }
 
-/* ---- deciding ----------------------------------------------------------------------------------------------------- */
+/* ---- deciding on the next step ------------------------------------------------------------------------------------- */
 
 static struct step *new_step(struct explorer *x, const struct entity *list, unsigned n)
 {
@@ -158,7 +158,7 @@ static void report_livelock(struct explorer *x)
 	gpul_launch_fault(x->launch, &fault);
 }
 
-/* Choose the next step.  The entities are owned by this function. */
+/* Choose the next step.  Takes over the entities in the list. */
 static void decide(struct explorer *x, struct entity *list, unsigned n)
 {
 	struct step *s = x->depth < x->n_steps ? &x->step[x->depth] : NULL;
@@ -215,7 +215,7 @@ bool gpul_explore_wants(const struct func_code *code, const struct insn *i)
 	       !gpul_ptx_has_mod(in, GPUL_PTX_MOD_CONST);
 }
 
-/* Return the host memory of a span; NULL: the access will fault, or its addresses are multicast addresses. */
+/* Return the host memory of a span; NULL: the access will fault, or uses multicast addresses. */
 static uint8_t *span_memory(const struct explorer *x, const struct warp_state *s, const struct span *p)
 {
 	const uint64_t offset = (uint32_t)p->at;
@@ -275,7 +275,7 @@ static bool is_its_turn(const struct explorer *x, const struct warp_state *s, co
 	return who->block == gpul_block_number(s->block) && who->warp == s->index && who->insn == i && who->lanes & s->w.mask;
 }
 
-/* Suspend the split.  The block counts as polling without progress, so that the worker starts further blocks; when all have
+/* Suspend the split. The block counts as polling without progress, so that the worker starts more blocks; when all blocks have
  * started, it counts as making progress, so that the worker does not sleep. */
 static enum observed let_wait(const struct explorer *x, struct warp_state *s)
 {
@@ -302,7 +302,7 @@ enum observed gpul_explore_before(struct explorer *x, struct warp_state *s, cons
 	if (!x->granted || !is_its_turn(x, s, i))
 		return let_wait(x, s);
 	x->granted = false;
-	gpul_footprint_free(&x->step[x->depth].executed); /* the footprint may be that of the previous schedule */
+	gpul_footprint_free(&x->step[x->depth].executed); /* the step may still have the footprint of the previous schedule */
 	x->executing = gpul_footprint_make(s, i, on, gpul_block_number(s->block), &x->step[x->depth].executed);
 	if (x->executing && !keep_old_bytes(x, s, &x->step[x->depth].executed)) {
 		free(x->old_bytes);
@@ -353,8 +353,7 @@ void gpul_explore_run_begins(struct explorer *x)
 	x->now.n_printed = 0;
 }
 
-/* Prepare the next schedule: take another choice at the deepest step where one must still be tried.  Returns false if none is
- * left. */
+/* Prepare the next schedule: take another choice at the deepest step where one must still be tried; false: there is no such step. */
 static bool next_schedule(struct explorer *x)
 {
 	drop_steps(x, x->depth);
@@ -385,7 +384,7 @@ static bool same_outcome(const struct explorer *x)
 	       !gpul_image_differs(&x->image, 0, &at, &bytes);
 }
 
-/* Compare the result with that of the first schedule. */
+/* Compare the result of this schedule with that of the first schedule. */
 static void judge(struct explorer *x, const gpul_exec_fault *fault)
 {
 	x->now.fault = *fault;
@@ -438,7 +437,7 @@ void gpul_explore_run_ends(struct explorer *x, const gpul_exec_fault *fault)
 	gpul_image_restore(&x->image);
 	if (!more) {
 		sum_up(x);
-		x->phase = PHASE_LAST; /* runs the first schedule again, whose result the program gets */
+		x->phase = PHASE_LAST; /* run the first schedule again, so that the program gets its result */
 		drop_steps(x, 0);
 		x->launch->machine->options.print = x->print;
 		x->launch->machine->options.print_user = x->print_user;

@@ -1,4 +1,4 @@
-/* image.c — keeps global memory as it was before the launch and after the first schedule.  Only chunks to which a schedule
+/* image.c — keeps the contents of global memory before the launch and after the first schedule. Only chunks to which a schedule
  * writes are kept, so that large unused buffers take no memory. */
 #include "softcuda/tools/schedule/schedule_internal.h"
 

@@ -1,4 +1,4 @@
-/* schedule.c — the tool schedule: runs kernels with their memory accesses in another order, or in all orders. */
+/* schedule.c — the tool schedule: runs kernels with their memory accesses in another order, or in all possible orders. */
 #include "softcuda/tools/schedule/schedule_internal.h"
 
 #include <stdlib.h>
@@ -146,7 +146,7 @@ static void barrier_completes(struct observer *o, struct block *b, unsigned id)
 	gpul_known_join(x, b, lanes, b->n_warps);
 }
 
-/* Clear memory that was never written, because it must have the same contents in all schedules. */
+/* Clear memory that was never written, so that it has the same contents in all schedules. */
 static void clear_memory(struct block *b)
 {
 	memset(b->shared, 0, b->shared_bytes);

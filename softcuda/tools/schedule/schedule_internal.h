@@ -1,4 +1,4 @@
-/* schedule_internal.h — runs a kernel with its memory accesses in other orders: one chosen by a seed, or all.
+/* schedule_internal.h — runs a kernel with its memory accesses in other orders: in one order that a seed determines, or in all.
  *
  *     schedule.c    the tool: its options and its observer's hooks
  *     seed.c        --schedule SEED: makes splits wait before accesses at random
@@ -10,7 +10,7 @@
  *       schedule_replay.c      converts a schedule to a string and back
  *       difference.c  describes how the results of two schedules differ
  *
- * A step is one access to shared or global memory by a split, whose lanes access together. The instructions between two accesses
+ * A step is one access to shared or global memory by a split (lanes of a warp that execute together). The instructions between two accesses
  * need no scheduling choice, because no other split can observe them. A schedule is a list of steps. Two schedules that differ
  * only in the order of non-conflicting steps have the same result, so only one of them is run. */
 #ifndef GPULOAD_SOFTCUDA_TOOLS_SCHEDULE_SCHEDULE_INTERNAL_H
@@ -26,14 +26,14 @@ extern const struct tool gpul_schedule_tool;
 enum {
 	MAX_ENTITIES = 256,    /* a launch with more splits (groups of lanes that execute together) is not explored */
 	MAX_LANES = 2048,      /* a launch with more threads is not explored */
-	MOST_SECONDS = 60,     /* time limit for the search of one launch */
+	MOST_SECONDS = 60,     /* time limit in seconds for the search of one launch */
 	MAX_STEPS = 20000,     /* maximum steps of one schedule */
 	MAX_DEVIATIONS = 4096, /* maximum deviations in a replay string */
 };
 
-/* ---- footprint.c ------------------------------------------------------------------------------------------------ */
+/* ---- footprint.c: the bytes that an instruction accesses --------------------------------------------------------- */
 
-/* a range of bytes that an instruction accesses; commutes: kind of a red instruction, 0: none */
+/* a range of bytes that an instruction accesses; commutes: result of commuting_kind(), 0 unless it is a red instruction */
 struct span {
 	uint64_t at;
 	uint32_t bytes;
@@ -50,7 +50,7 @@ bool gpul_footprint_make(struct warp_state *s, const struct insn *i, uint32_t on
 void gpul_footprint_free(struct footprint *f);
 bool gpul_footprint_copy(const struct footprint *from, struct footprint *to);
 bool gpul_footprints_conflict(const struct footprint *a, const struct footprint *b);
-void gpul_footprint_only_reads(struct footprint *f); /* called if the instruction changed no memory */
+void gpul_footprint_only_reads(struct footprint *f); /* called after an instruction that changed no memory */
 bool gpul_footprint_writes(const struct footprint *f);
 /* Return the host address of a span in global memory; NULL: the span is in shared memory. */
 uint8_t *gpul_span_global(const struct span *s);
@@ -60,7 +60,7 @@ uint8_t *gpul_span_global(const struct span *s);
 enum { CHUNK_BYTES = 256 };
 struct chunk {
 	uint64_t at;                        /* address of the chunk; 0: an empty entry of the hash table */
-	uint64_t touched[CHUNK_BYTES / 64]; /* bit k is set if a step writes byte k; other bytes may belong to other allocations */
+	uint64_t touched[CHUNK_BYTES / 64]; /* bit k is set if a step writes byte k; the other bytes may belong to other allocations */
 	uint8_t original[CHUNK_BYTES], first[CHUNK_BYTES]; /* contents before the launch, and after the first schedule */
 };
 struct image {
@@ -72,40 +72,39 @@ struct image {
 /* Save the contents of global memory before a step writes to it; false: out of memory. */
 bool gpul_image_keep(struct image *m, const struct footprint *f);
 void gpul_image_end_first(struct image *m); /* memory now has the result of the first schedule */
-/* Find the first range at or after `from` that differs from the first schedule's result; sets *at.  Returns false if there is
- * none. */
+/* Find the first range at or after `from` that differs from the first schedule's result; sets *at. Returns false if there is none. */
 bool gpul_image_differs(const struct image *m, uint64_t from, uint64_t *at, uint32_t *bytes);
 const uint8_t *gpul_image_first(const struct image *m, uint64_t at); /* the first schedule's result, from byte `at` on */
-void gpul_image_restore(const struct image *m);                      /* restore memory as before the launch */
+void gpul_image_restore(const struct image *m);                      /* restores the contents from before the launch */
 void gpul_image_clear(struct image *m);
 
 /* ---- entity.c --------------------------------------------------------------------------------------------------- */
 
-/* A split that is about to make an access. */
+/* A split (a group of lanes that execute together) that is about to make an access. */
 struct entity {
-	uint32_t block, warp, lanes; /* block: its linear index */
+	uint32_t block, warp, lanes; /* block: linear index of the block */
 	const struct func_code *code;
 	const struct insn *insn;
 	struct footprint footprint;
-	uint64_t digest; /* hash of its registers */
+	uint64_t digest; /* hash of the split's registers */
 };
 
 /* ---- explore.c -------------------------------------------------------------------------------------------------- */
 
-/* One of the splits that could make a step. */
+/* One of the splits that could make the next access. */
 struct choice {
 	struct entity who;
-	bool waits;          /* it would only poll again: no memory has changed since */
-	bool asleep;         /* sleep set: every schedule that starts with it has been tried */
-	bool done, wanted;   /* it was tried at this step; it must be tried at this step */
-	struct entity *pair; /* why it must be tried: the two accesses to reverse, in their original order; or NULL */
+	bool waits;          /* the split would only poll again, because no memory has changed since its last access */
+	bool asleep;         /* in the sleep set: every schedule that continues with this choice has been tried */
+	bool done, wanted;   /* done: this choice has been tried at this step; wanted: it must be tried */
+	struct entity *pair; /* the reason for `wanted`: the two accesses to reverse, in their original order; NULL: none */
 };
 
 struct step {
 	struct choice *choice;
 	unsigned n_choices, chosen;
 	struct footprint executed;
-	uint64_t *before; /* set of the steps that happen before it: bit k is step k */
+	uint64_t *before; /* set of the steps that happen before this step: bit k is step k */
 };
 
 struct deviation {
@@ -125,12 +124,12 @@ struct explorer {
 	struct observer o;
 	bool all;        /* try all schedules; false: replay one */
 	bool exhaustive; /* option `all` without partial-order reduction, to verify the reduction */
-	uint64_t seed;   /* the seed; used only by seed.c */
+	uint64_t seed;   /* used only by seed.c */
 	bool by_seed;
 	uint64_t max_schedules;
 	uint64_t n_launches, launch_number, replayed_launch; /* launch_number: number of the explored launch, counted from 0 */
 
-	struct gpul_exec_launch *launch; /* NULL: no launch is being explored */
+	struct gpul_exec_launch *launch; /* the explored launch; NULL: none */
 	enum phase phase;
 	struct block **blocks; /* the launch's resident blocks */
 	unsigned n_blocks, blocks_capacity;
@@ -138,12 +137,12 @@ struct explorer {
 
 	struct step *step; /* the current schedule; steps [0, depth) have been executed */
 	unsigned n_steps, depth, steps_capacity;
-	bool granted, executing; /* step[depth] may be executed; it is being executed */
-	uint8_t *old_bytes;      /* bytes that the executing step may overwrite */
+	bool granted, executing; /* granted: the chosen split may execute step[depth]; executing: it is executing the step */
+	uint8_t *old_bytes;      /* bytes that the step being executed may overwrite */
 	uint64_t n_changes;      /* how often the steps so far have changed memory */
-	struct visit *visits;    /* when each split last made the same access, to detect polling */
+	struct visit *visits;    /* for each split, when it last made the same access; to detect polling */
 	unsigned n_visits, visits_capacity;
-	uint64_t *known; /* for each lane, the set of steps that happen before its next step */
+	uint64_t *known; /* for each lane, the set of steps that happen before the lane's next step */
 	uint64_t n_lanes;
 
 	struct deviation deviation[MAX_DEVIATIONS];
@@ -151,10 +150,10 @@ struct explorer {
 
 	uint64_t n_schedules, n_redundant, began_ns;
 	bool abandoned, gave_up, too_long, differs;
-	const char *why_not; /* why the exploration is incomplete */
+	const char *why_not; /* the reason why the exploration is incomplete; NULL: it is complete */
 	struct outcome now, first;
 	struct image image;
-	void (*print)(void *user, const char *text, size_t text_bytes); /* the machine's print callback, saved */
+	void (*print)(void *user, const char *text, size_t text_bytes); /* the machine's print callback, saved here */
 	void *print_user;
 };
 
@@ -166,8 +165,8 @@ struct visit {
 
 enum { KNOWN_WORDS = MAX_STEPS / 64 + 1 };
 
-/* entity.c: true if every split of the launch has ended, waits for others, or is about to make an access; out receives the
- * latter.  s: the running warp, at instruction i. */
+/* entity.c: returns true if every split of the launch has ended, waits for others, or is about to make an access; out receives the
+ * splits that are about to make an access. s: the running warp, at instruction i. */
 bool gpul_entities_collect(const struct explorer *x, struct warp_state *s, const struct insn *i, struct entity out[MAX_ENTITIES],
 			   unsigned *n);
 uint64_t gpul_block_number(const struct block *b);
@@ -177,7 +176,7 @@ void gpul_races_find(struct explorer *x, unsigned step);
 void gpul_known_join(struct explorer *x, const struct block *b, const uint32_t lanes[], unsigned n_warps);
 /* Functions of difference.c. */
 void gpul_difference_report(struct explorer *x);
-/* schedule_replay.c: return the default choice: the split that made the last step if it can continue, else the first one.  -1: all wait. */
+/* schedule_replay.c: return the default choice: the split of the last step if it can continue, else the first that can.  -1: all wait. */
 int gpul_default_choice(const struct step *step, const struct step *last, bool avoid_sleepers);
 /* Write the steps at which the current schedule deviates from the default order: "/12-0.1.0/20-1.0.0". */
 void gpul_schedule_print(const struct explorer *x, char *buf, size_t bytes);

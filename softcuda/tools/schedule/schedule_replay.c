@@ -1,4 +1,4 @@
-/* schedule_replay.c — converts a schedule to a string and back: the steps where it deviates from the default order.
+/* schedule_replay.c — converts a schedule to a string and back.  The string lists the steps that deviate from the default order.
  *
  *     LAUNCH/STEP-BLOCK.WARP.LANE/...     all numbers count from 0; LANE is the split's first lane */
 #include "softcuda/tools/schedule/schedule_internal.h"

@@ -1,4 +1,4 @@
-/* tools.c — lists all tools, and starts those of GPULOAD_SOFT_TOOLS in this process. */
+/* tools.c — the list of all tools; starts the tools in GPULOAD_SOFT_TOOLS. */
 #include "softcuda/tools/start/start_internal.h"
 
 #include <pthread.h>
@@ -28,7 +28,7 @@ static pthread_once_t finished = PTHREAD_ONCE_INIT;
 
 /* ---- parsing GPULOAD_SOFT_TOOLS --------------------------------------------------------------------------------------- */
 
-/* Cut the next word off *text in place, up to a character of `ends`, which is stored in *end; remove quoting backslashes. */
+/* Cut the next word off *text in place, up to a character of `ends`, which *end receives; remove the backslashes that quote characters. */
 static char *cut_word(char **text, const char *ends, char *end)
 {
 	char *word = *text, *to = word, *from = word;
@@ -107,7 +107,7 @@ static gpul_status find_wanted(const char *name, const struct wanted *earlier, u
 	return check_keys(out->tool, &out->options, err);
 }
 
-/* Parse the whole list in place, before the first tool opens a file. */
+/* Parse the whole list in place before any tool is created, because creating a tool can open files. */
 static gpul_status read_list(char *rest, struct wanted wanted[MAX_OBSERVERS], unsigned *n, gpul_error *err)
 {
 	gpul_status st = GPUL_OK;
@@ -159,7 +159,7 @@ static gpul_status create_tools(const struct wanted *wanted, unsigned n, gpul_ex
 gpul_status gpul_tools_start(gpul_exec_memory *memory, gpul_error *err)
 {
 	const char *given = secure_getenv("GPULOAD_SOFT_TOOLS"), *log = secure_getenv("GPULOAD_SOFT_TOOLS_LOG");
-	static char *volatile text; /* never freed, because tools keep pointers into it; volatile, so that leak checkers find it */
+	static char *volatile text; /* never freed, because tools keep pointers into the text; volatile, so that leak checkers find it */
 	struct wanted wanted[MAX_OBSERVERS] = { 0 };
 	unsigned n = 0;
 	gpul_status st;

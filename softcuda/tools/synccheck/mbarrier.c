@@ -35,7 +35,7 @@ bool gpul_sync_module_has_mbarriers(const struct func_code *code)
 	static _Thread_local struct {
 		uint64_t program;
 		bool has;
-	} last; /* the module that this thread decodes, so that decoding is not quadratic in its size */
+	} last; /* the result for the module that this thread decodes, because a search for each function would take quadratic time */
 
 	if (last.program != code->program->id) {
 		last.program = code->program->id;
@@ -91,7 +91,7 @@ static void before_init(struct synccheck *c, struct sync_block *m, struct warp_s
 	*o = (struct mbarrier_object){ at, s->frame->code, i };
 }
 
-/* Report an arrival that PTX does not allow; otherwise apply it to *now. */
+/* Report an arrival that PTX does not allow; otherwise update *now, the state of the mbarrier. */
 static void check_arrival(struct synccheck *c, struct warp_state *s, const struct insn *i, unsigned l, uint64_t at, mbarrier_word *now)
 {
 	const uint64_t before = *now;
@@ -151,7 +151,7 @@ static void before_inval(struct synccheck *c, struct sync_block *m, struct warp_
 	*o = m->mbarriers[--m->n_mbarriers];
 }
 
-/* Describe the access of mbarrier.inval, which is decoded to an instruction without accesses that still has the address. */
+/* Describe the access of mbarrier.inval.  Decoding makes it an instruction that does not access memory but still has the address. */
 static void describe_inval(struct warp_state *s, const struct insn *i, uint32_t on, struct lane_accesses *a)
 {
 	struct lane_accesses all[MAX_INSN_ACCESSES];

@@ -1,8 +1,8 @@
 /* member.c — checks the member masks of *.sync instructions and the source lanes of shuffles.
  *
  * PTX ISA 9.0, 9.7.9.6 (shfl.sync) and the sections after it: a lane's mask must contain the lane itself; all lanes in the mask
- * that have not exited must execute the same instruction with the same mask; reading from a lane that does not gives an undefined
- * value. */
+ * that have not exited must execute the same instruction with the same mask; reading from a lane that does not
+ * execute it gives an undefined value. */
 #include "softcuda/tools/synccheck/synccheck_internal.h"
 
 static bool is_shuffle(const struct insn *i)
@@ -24,7 +24,7 @@ bool gpul_sync_has_members(const struct insn *i, opref *mask)
 	return *mask = i->a, i->op == OP_ELECT || i->op == OP_BAR_WARP;
 }
 
-/* Return the source lane of lane l; l itself if the source is out of range. */
+/* Return the lane from which lane l reads in a shuffle; l itself if the source is out of range. */
 static unsigned lane_read(const struct warp_state *s, const struct insn *i, unsigned l)
 {
 	const uint32_t b = U32(&s->w, i->b)[l], c = U32(&s->w, i->c)[l], segment = c >> 8 & 31, move = b & 31;
@@ -61,13 +61,13 @@ static void check_lanes_read(struct synccheck *c, struct warp_state *s, const st
 	}
 }
 
-/* True if the instruction will execute now, and not wait for more lanes. */
+/* Returns true if the instruction will execute now, without waiting for more lanes. */
 static bool all_have_arrived(const struct warp_state *s, uint32_t named, uint32_t on)
 {
 	return !(named & s->w.live & ~on) || s->splits[s->current].released;
 }
 
-/* Return the member mask of a lane that waits in another split. */
+/* Return the member mask of lane l, which waits in another split. */
 static uint32_t mask_of_waiting(const struct warp_state *s, const struct split *p, unsigned l)
 {
 	opref operand;
@@ -79,7 +79,7 @@ static uint32_t mask_of_waiting(const struct warp_state *s, const struct split *
 	return U32(&s->w, operand)[l];
 }
 
-/* Report lanes that wait with other masks than the lanes whose masks contain them: the warp released them because it could not continue. */
+/* Report lanes that wait with another mask than the lanes whose masks contain them; the warp released them, as it could not continue. */
 static void check_released(struct synccheck *c, struct warp_state *s, const struct insn *i, uint32_t on, uint32_t named)
 {
 	const uint32_t elsewhere = named & s->w.live & ~on;
@@ -116,7 +116,7 @@ static uint32_t lanes_that_disagree(const uint32_t *mask, uint32_t on)
 	return differ;
 }
 
-/* Return those lanes in `on` whose mask contains one of `members`.  Tiles of a warp have different masks. */
+/* Return the lanes in `on` whose mask contains one of `members`.  Different tiles of a warp have different masks. */
 static uint32_t lanes_that_name(uint32_t members, const uint32_t *mask, uint32_t on)
 {
 	uint32_t found = 0;
@@ -152,13 +152,13 @@ void gpul_sync_before_members(struct synccheck *c, struct warp_state *s, const s
 				 "%s: lanes that name each other need the same mask, but lane %u has 0x%08x, lane %u 0x%08x",
 				 gpul_tool_lanes(differ, who, sizeof who), first_lane(differ), mask[first_lane(differ)], last_lane(differ),
 				 mask[last_lane(differ)]);
-	/* lanes that were already waiting may have continued and exited first */
+	/* Lanes that were waiting here may have continued and exited before the other lanes arrived. */
 	exited = named & exist & ~s->w.live;
 	if (exited && !s->splits[s->current].released)
 		gpul_sync_report(c, "names lanes that have exited", s, i, lanes_that_name(exited, mask, on),
 				 "member mask 0x%08x: %s %s exited", mask[first_lane(lanes_that_name(exited, mask, on))],
 				 gpul_tool_lanes(exited, who, sizeof who), exited & (exited - 1) ? "have" : "has");
-	if (named & ~exist && named != ALL_LANES) /* __syncwarp() uses a full mask for all lanes of the warp, even if some do not exist */
+	if (named & ~exist && named != ALL_LANES) /* __syncwarp() uses a full mask, even if some lanes do not exist */
 		gpul_sync_report(c, "names lanes that do not exist", s, i, on,
 				 "member mask 0x%08x: the block has %u threads, so %s do not exist", named, s->block->n_threads,
 				 gpul_tool_lanes(named & ~exist, who, sizeof who));

@@ -117,7 +117,7 @@ void gpul_sync_before_poll(struct sync_block *m, struct warp_state *s, const str
 	}
 }
 
-/* ---- turns -------------------------------------------------------------------------------------------------------- */
+/* ---- turns of a block on its worker -------------------------------------------------------------------------------- */
 
 static void save_state(struct sync_block *m, const uint64_t state[2])
 {

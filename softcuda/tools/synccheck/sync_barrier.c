@@ -50,7 +50,7 @@ static void check_count(struct synccheck *c, struct warp_state *s, const struct 
 				 number, count, s->block->n_threads);
 }
 
-/* Compare an arrival with the other arrivals since the barrier last completed. */
+/* Compare an arrival with the other arrivals since the barrier was completed last. */
 static void check_others(struct synccheck *c, struct warp_state *s, const struct insn *i, uint32_t on, unsigned id, uint32_t count,
 			 const struct arrivals *at)
 {
@@ -82,7 +82,7 @@ static bool is_exit(const struct insn *i)
 	return i->op == OP_EXIT || i->op == OP_RET;
 }
 
-/* Return the lanes of the warp that are past the instruction and not at the end of the kernel. */
+/* Return the lanes of the warp that are past the instruction, but not at the end of the kernel. */
 static uint32_t lanes_behind(const struct warp_state *s, const struct insn *i)
 {
 	uint32_t lanes = 0;
@@ -124,7 +124,7 @@ void gpul_sync_before_barrier(struct synccheck *c, struct sync_block *m, struct 
 	const unsigned id = cluster ? CLUSTER_BARRIER : number % CLUSTER_BARRIER;
 	uint32_t here = 0;
 
-	/* the others execute the instruction after these lanes: see gpul_barrier_arrive() */
+	/* Check only lanes with the first lane's barrier; the others execute the instruction later (gpul_barrier_arrive()). */
 	EACH_LANE_OF(l, on)
 	here |= (uint32_t)((cluster || U32(&s->w, i->a)[l] % CLUSTER_BARRIER == id) && (!i->n || U32(&s->w, i->b)[l] == count)) << l;
 	if (here != on && is_aligned(s->frame->code, i))

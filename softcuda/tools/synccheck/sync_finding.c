@@ -6,7 +6,7 @@
 
 enum { LINE_BYTES = 700 };
 
-/* ---- what messages name: the instruction, the lanes that exist ------------------------------------------------------------------------------------------------------ */
+/* ---- texts for messages ----------------------------------------------------------------------------------------------- */
 
 const char *gpul_sync_opcode(const struct func_code *code, const struct insn *i, char *buf, size_t bytes)
 {

@@ -1,4 +1,4 @@
-/* synccheck.c — the tool synccheck: finds wrong barriers and *.sync instructions, and threads that wait forever. */
+/* synccheck.c — the tool synccheck: finds wrong uses of barriers and *.sync instructions, and threads that wait forever. */
 #include "softcuda/tools/synccheck/synccheck_internal.h"
 
 #include <stdlib.h>
@@ -71,7 +71,7 @@ static void deadlock(struct observer *o, struct block *b)
 
 static void block_begins(struct observer *o, struct block *b)
 {
-	struct sync_block *m = calloc(1, sizeof *m); /* if NULL, the block is not checked */
+	struct sync_block *m = calloc(1, sizeof *m); /* if it is NULL, the block is not checked */
 
 	if (m)
 		m->n_live = b->n_live;
@@ -157,5 +157,5 @@ const struct tool gpul_synccheck_tool = {
 	.keys = keys,
 	.create = create,
 	.finish = finish,
-	.stop = finish, /* may be called while hooks run: it reads each shared counter once */
+	.stop = finish, /* may be called while hooks run, because it reads each shared counter only once */
 };

@@ -26,7 +26,7 @@ struct arrival {
 	const struct func_code *code;
 	const struct insn *insn;
 	uint32_t warp, lanes;
-	uint32_t behind; /* lanes that had already passed the barrier, except those about to return */
+	uint32_t behind; /* lanes that had already passed the barrier, except lanes that are about to return */
 };
 
 /* The arrivals at one of the block's barriers since it last completed. */
@@ -37,7 +37,7 @@ struct arrivals {
 
 struct mbarrier_object {
 	uint64_t at;                  /* offset in shared memory */
-	const struct func_code *code; /* where it was initialised */
+	const struct func_code *code; /* position of the mbarrier.init */
 	const struct insn *insn;
 };
 
@@ -46,7 +46,7 @@ struct poll {
 	const struct func_code *code;
 	const struct insn *insn;
 	uint32_t warp, lanes, bytes;
-	uint64_t at; /* address in the first lane */
+	uint64_t at; /* address that the first lane loaded */
 	uint8_t space;
 	bool mbarrier;
 };
@@ -59,12 +59,12 @@ struct sync_block {
 	/* The following members belong to stall.c. */
 	unsigned idle_turns; /* turns without progress */
 	uint32_t n_live;
-	uint64_t idle_since_ns; /* time of the first of these turns */
-	bool suspect;           /* loads are recorded */
+	uint64_t idle_since_ns; /* start time of the first turn without progress */
+	bool suspect;           /* the block may poll forever, so its loads are recorded */
 	bool reported;
-	bool stalls;       /* it is counted in n_stalled */
-	bool reads_others; /* it has loaded global memory or a clock, which change from outside */
-	bool many_polls;   /* there were more than MAX_POLLS polls */
+	bool stalls;       /* the block is counted in n_stalled */
+	bool reads_others; /* the block has loaded global memory or a clock, which other blocks or the hardware change */
+	bool many_polls;   /* not all are in `polls`: there were more than MAX_POLLS */
 	uint64_t saved[2]; /* hash of the block's state some turns ago */
 	uint64_t turns_since, power;
 	struct poll polls[MAX_POLLS];
@@ -74,7 +74,7 @@ struct sync_block {
 struct synccheck {
 	struct observer o;
 	uint64_t timeout_ms;
-	bool ends;                  /* end launches that wait longer than timeout_ms */
+	bool ends;                  /* option: end launches that wait longer than timeout_ms */
 	_Atomic unsigned n_stalled; /* blocks that have polled for longer than the time limit */
 	struct tool_findings findings;
 };
@@ -86,9 +86,9 @@ static inline struct sync_block *sync_block_of(const struct synccheck *c, struct
 
 /* ---- sync_finding.c -------------------------------------------------------------------------------------------------- */
 
-/* True if this is the first finding of its kind at this instruction: the caller reports it.  Later ones are only counted. */
+/* Returns true if this is the first finding of its kind at this instruction: the caller reports it.  Later findings are only counted. */
 bool gpul_sync_is_new(struct synccheck *c, const char *kind, const struct func_code *code, const struct insn *i);
-/* Report an error of lanes at an instruction, if it is new: "PLACE: INSTRUCTION: TEXT", then kernel, block and lanes. */
+/* Report an error of lanes at an instruction, unless it was reported before: "PLACE: INSTRUCTION: TEXT", then kernel, block and lanes. */
 void gpul_sync_report(struct synccheck *c, const char *kind, struct warp_state *s, const struct insn *i, uint32_t lanes, const char *fmt,
 		      ...) __attribute__((format(printf, 6, 7)));
 /* Return the lanes of a warp that exist: the last warp of a block may be partial. */
@@ -120,7 +120,7 @@ void gpul_sync_before_store(struct synccheck *c, struct sync_block *m, struct wa
 /* ---- stall.c, who_waits.c --------------------------------------------------------------------------------------- */
 
 void gpul_sync_before_poll(struct sync_block *m, struct warp_state *s, const struct insn *i, uint32_t on);
-void gpul_sync_stall_ends(struct synccheck *c, struct sync_block *m); /* called when the block has made progress or ended */
+void gpul_sync_stall_ends(struct synccheck *c, struct sync_block *m); /* called when the block has made progress or has ended */
 void gpul_sync_block_yields(struct synccheck *c, struct sync_block *m, struct block *b);
 /* Describe what each thread of the block waits for: one line for each group of threads, each after a newline. */
 void gpul_sync_who_waits(struct synccheck *c, const struct sync_block *m, struct block *b, char *buf, size_t bytes);

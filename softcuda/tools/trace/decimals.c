@@ -1,4 +1,4 @@
-/* decimals.c — converts 32 numbers to decimal text at once.
+/* decimals.c — converts 32 numbers to decimal text with vector instructions.
  *
  * Most values of a kernel are small integers or floats between 1e-4 and 1e9, and printf() takes longer for 32 of them than the
  * interpreter takes for 100 instructions. Here, vector code without branches converts eight lanes together. This file is compiled
@@ -16,7 +16,7 @@
 #include <immintrin.h>
 #endif
 
-/* N: number of 64-bit elements in a vector register.  The macros do what gcc's and clang's vector operators cannot. */
+/* N: number of 64-bit elements in a vector register.  The macros below do what the vector operators of gcc and clang cannot do. */
 #if defined(__AVX512F__)
 enum { N = 8 };
 #define MULTIPLY_32(a, b)      ((vec_u)_mm512_mul_epu32((__m512i)(a), (__m512i)(b)))
@@ -42,7 +42,7 @@ enum { N = 2 };
 #endif
 
 typedef uint64_t vec_u __attribute__((vector_size(8 * N)));
-typedef int64_t vec_i __attribute__((vector_size(8 * N))); /* also for the result of a comparison: 0 or -1 */
+typedef int64_t vec_i __attribute__((vector_size(8 * N))); /* is also the result type of comparisons: 0 or -1 */
 typedef double vec_d __attribute__((vector_size(8 * N)));
 typedef float vec_f __attribute__((vector_size(4 * N)));
 typedef uint32_t vec_w __attribute__((vector_size(4 * N)));
@@ -50,20 +50,20 @@ typedef uint16_t vec_h __attribute__((vector_size(8 * N)));
 typedef uint32_t vec_hw __attribute__((vector_size(16 * N)));
 
 struct digits {
-	vec_i usual;    /* the float is between 1e-4 and 1e9 */
-	vec_i exponent; /* power of 10 of the first digit */
-	vec_u value;    /* nine digits */
+	vec_i usual;    /* all ones if the float is between 1e-4 and 1e9 */
+	vec_i exponent; /* exponent of the first digit, as a power of 10 */
+	vec_u value;    /* the nine digits as an integer */
 };
 
 struct texts {
-	uint64_t low[LANES], high[LANES]; /* 16 bytes, in little-endian order */
+	uint64_t low[LANES], high[LANES]; /* the 16 bytes of each text, in little-endian order */
 	uint64_t length[LANES];
 	int64_t usual[LANES];
 };
 
 #define SELECT(condition, a, b) (__typeof__(a))(((condition) & (vec_i)(a)) | (~(condition) & (vec_i)(b)))
 
-/* biased exponent of 2^24 */
+/* biased exponent of 2^24; floats from this value on are integers */
 enum { FIRST_INTEGER = 127 + 24 };
 
 /* powers[k] is 10^(k-5). */
@@ -72,7 +72,7 @@ static const double powers[] = { 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1,    1e1,  1e2, 
 
 #define EACH(v) ((vec_u){ 0 } + (v))
 
-/* Round numbers below 2^52 to the next integer. */
+/* Round numbers below 2^52 to the nearest integer. */
 static inline vec_d rounded(vec_d v)
 {
 	return v + 0x1p52 - 0x1p52;
@@ -93,7 +93,7 @@ static inline void find_digits(const uint32_t bits[N], struct digits *out)
 
 	memcpy(&words, bits, sizeof words);
 	given = __builtin_convertvector(words & 0x7fffffff, vec_u);
-	out->usual = (vec_i)((vec_i)given >= 0x38d1b718) & (vec_i)((vec_i)given < 0x4e6e6b28); /* the bits of 1e-4 and 1e9 */
+	out->usual = (vec_i)((vec_i)given >= 0x38d1b718) & (vec_i)((vec_i)given < 0x4e6e6b28); /* compare with the bits of 1e-4 and 1e9 */
 	b = SELECT(out->usual, given, EACH(0x3f800000));
 	binary = (vec_i)(b >> 23);
 	e = ((binary - 127) * 77) >> 8; /* log10(2) is about 77/256; the result is one too small for some values */
@@ -124,7 +124,7 @@ static inline vec_u split_digits(vec_u v)
 	return (vec_u)(tens | (twos - tens * 10) << 8);
 }
 
-/* Return the number of digits up to the last nonzero one, plus one for a digit that is not in `digits`. */
+/* Return the number of digits up to the last nonzero one, plus one for the ninth digit, which `digits` does not contain. */
 static inline vec_u count_digits(vec_u digits)
 {
 #if defined(COUNT_DIGITS)
@@ -142,7 +142,7 @@ static inline vec_u count_digits(vec_u digits)
 #endif
 }
 
-/* The text before the first digit of numbers from 1e-4 on, by exponent (little-endian), and its length in bits. */
+/* For each exponent, the text before the first digit of a number from 1e-4 on (little-endian), and the length of the text in bits. */
 static const union {
 	uint64_t u[16];
 	double d[16];
@@ -177,7 +177,7 @@ static inline void lay_out(const struct digits *d, const uint32_t bits[N], uint6
 	memcpy(length_out, &length, sizeof length);
 }
 
-/* Write the texts of the lanes that are on one after another, and "-" for the others. */
+/* Write the texts of the lanes in `on` one after another, and "-" for the other lanes. */
 static char *join(char *to, const struct texts *t, uint32_t on)
 {
 	for (unsigned l = 0; l < LANES && on == ALL_LANES; l++) {

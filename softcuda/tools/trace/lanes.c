@@ -33,10 +33,10 @@ bool gpul_trace_row(const uint64_t v[LANES], unsigned bytes, uint32_t on, uint64
 	if (!rest)
 		return true;
 	l1 = first_lane(rest);
-	if (l1 != l0 + 1 && v[l1] != v[l0]) /* the difference from lane to lane might be a fraction */
+	if (l1 != l0 + 1 && v[l1] != v[l0]) /* not adjacent: the step might be a fraction of the difference */
 		return false;
 	*step = cut(v[l1] - v[l0], bytes);
-	if (on == ALL_LANES) { /* without branches, so that the compiler vectorizes the loop */
+	if (on == ALL_LANES) { /* a loop without branches, which the compiler can vectorize */
 		const uint64_t mask = cut(UINT64_MAX, bytes);
 		uint64_t differ = 0;
 
@@ -50,7 +50,7 @@ bool gpul_trace_row(const uint64_t v[LANES], unsigned bytes, uint32_t on, uint64
 	return true;
 }
 
-/* The versions of decimals.c for this CPU.  Only one trace writes text, on one thread at a time. */
+/* The versions of decimals.c for this CPU.  No lock is needed, because only one trace writes text, on one thread at a time. */
 static struct {
 	trace_floats_fn *floats;
 	trace_integers_fn *integers;
@@ -71,7 +71,7 @@ static void find_writers(void)
 #endif
 }
 
-/* Write 32-bit floats. */
+/* Write the 32-bit floats of the lanes as text. */
 static char *put_floats(char *to, const uint32_t bits[LANES], uint32_t on)
 {
 	const uint32_t first = bits[first_lane(on)];
@@ -86,7 +86,7 @@ static char *put_floats(char *to, const uint32_t bits[LANES], uint32_t on)
 	differ |= bits[l] ^ first;
 	if (!differ)
 		return gpul_trace_number(to, first, 4, 'f');
-	to = writers.floats(to - 1, bits, on); /* the text starts with a blank, for which start[-1] is overwritten and then restored */
+	to = writers.floats(to - 1, bits, on); /* the text starts with a blank, which overwrites start[-1]; restore that character below */
 	start[-1] = before;
 	return to;
 }

@@ -10,7 +10,7 @@
 
 __extension__ typedef unsigned __int128 wide;
 
-/* text is stored eight bytes at a time in little-endian order, perhaps past its end */
+/* the functions store eight bytes at a time in little-endian order, sometimes past the end of the text */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "as in device memory");
 
 /* ---- integers -------------------------------------------------------------------------------------------------------- */
@@ -31,7 +31,7 @@ char *gpul_trace_decimal(char *to, uint64_t v)
 	uint64_t text = digits | UINT64_C(0x3030303030303030);
 	unsigned skipped = 0;
 
-	if (v == last) { /* leave out trailing zeros, but keep the last digit */
+	if (v == last) { /* remove trailing zeros, but keep the last digit */
 		skipped = (unsigned)__builtin_ctzll(digits | UINT64_C(1) << 56) & ~7u;
 		text >>= skipped;
 	} else {
@@ -82,7 +82,7 @@ static char *put_signed(char *to, int64_t v)
 
 enum { LEAST_POWER = -292, MOST_POWER = 324, BIG_WORDS = 21 };
 
-/* the 128 highest bits of 10^k, rounded up */
+/* the highest 128 bits of 10^k, rounded up */
 struct power {
 	uint64_t high, low;
 };
@@ -90,7 +90,7 @@ struct power {
 static struct power powers[MOST_POWER - LEAST_POWER + 1];
 static pthread_once_t powers_are_known = PTHREAD_ONCE_INIT;
 
-/* Return 64 bits of a number from bit `at` on, which may be negative. */
+/* Return the 64 bits of a number that begin at bit `at`, which may be negative. */
 static uint64_t bits_from(const uint64_t *words, int at)
 {
 	uint64_t out = 0;
@@ -146,7 +146,7 @@ struct decimal {
 	int exponent;
 };
 
-/* Return g * cp / 2^128, rounded to odd. */
+/* Return g * cp / 2^128, rounded to odd, as in the paper. */
 static uint64_t scaled(const struct power *g, uint64_t cp)
 {
 	const wide low = (wide)g->low * cp, high = (wide)g->high * cp + (uint64_t)(low >> 64);
@@ -154,8 +154,7 @@ static uint64_t scaled(const struct power *g, uint64_t cp)
 	return (uint64_t)(high >> 64) | ((uint64_t)high > 1);
 }
 
-/* Return the shortest decimal in the rounding interval of c * 2^q.  closer: the next lower float is half as far away as the next
- * higher one. */
+/* Return the shortest decimal in the rounding interval of c * 2^q.  closer: the next lower float is half as far away as the next higher. */
 static struct decimal shortest(uint64_t c, int q, bool closer)
 {
 	const bool odd = c & 1;
@@ -178,7 +177,7 @@ static struct decimal shortest(uint64_t c, int q, bool closer)
 	return (struct decimal){ s + above, k };
 }
 
-/* Write a decimal; with an exponent below 1e-4 and from 10^most on, as printf() does. */
+/* Write a decimal number, with an exponent if it is below 1e-4 or at least 10^most, as printf() does. */
 static char *put_digits(char *to, struct decimal d, int most)
 {
 	char digits[24];
@@ -212,7 +211,7 @@ static char *put_digits(char *to, struct decimal d, int most)
 	return to;
 }
 
-/* Write a float.  significand_bits: without the hidden bit; v: the value if it is an integer below 1e9, else 0. */
+/* Write a float.  significand_bits: number of bits without the hidden bit; v: the value if it is an integer below 1e9, else 0. */
 static char *put_float(char *to, uint64_t bits, unsigned significand_bits, unsigned exponent_bits, double v)
 {
 	const uint64_t significand = bits & ((UINT64_C(1) << significand_bits) - 1);

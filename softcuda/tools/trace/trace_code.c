@@ -9,7 +9,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* ---- registers ---------------------------------------------------------------------------------------------------- */
 
-/* Return how values of a type are printed; 0: the type does not determine it. */
+/* Return the letter that selects how values of a type are printed; 0: the type does not determine it. */
 static char type_letter(unsigned mod)
 {
 	switch (mod) {
@@ -42,7 +42,7 @@ static unsigned nth_type(const gpul_ptx_inst *in, unsigned k)
 	return 0;
 }
 
-/* Return the type of operand k: in cvt and other instructions with two types, the second is that of the sources. */
+/* Return the type of operand k.  In cvt and other instructions with two types, the second is the type of the sources. */
 static unsigned operand_type(const gpul_ptx_inst *in, unsigned k)
 {
 	const unsigned second = nth_type(in, 1);
@@ -142,7 +142,7 @@ static void add_dest(const gpul_ptx_func *f, const gpul_ptx_inst *in, const stru
 		const struct trace_reg *r = &c->regs[o->index + k];
 		const unsigned type = nth_type(in, 0);
 
-		/* print a register as a float even after a load of b32, if other instructions use it as a float */
+		/* Print a register as a float even after a load of type b32, if other instructions use the register as a float. */
 		row->type[row->n_dests] = r->bytes && type_letter(type) && type_letter(type) != 'b' && type_letter(type) != 'p' &&
 							  gpul_ptx_type_bytes(type) == r->bytes
 						  ? type_letter(type)
@@ -151,7 +151,7 @@ static void add_dest(const gpul_ptx_func *f, const gpul_ptx_inst *in, const stru
 	}
 }
 
-/* Set the name: the opcode with its modifiers, without guard and operands. */
+/* Set the name of the row: the opcode with its modifiers, without guard and operands. */
 static void set_name(struct trace_row *row)
 {
 	const char *at = row->text;

@@ -3,10 +3,10 @@
  *     trace_tool.c    hooks of the observer ──> struct trace_event ──> a sink: trace_text.c, trace_json.c, trace_page.c
  *     trace_filter.c   selects the instructions that are recorded
  *     trace_code.c     collects static information about an instruction: text, line, registers that it writes
- *     lanes.c    writes 32 values as text: "7", "0, 4 ... 124", or one by one; number.c: one value; decimals.c: 32 at once
+ *     lanes.c    writes 32 values as text: "7", "0, 4 ... 124", or one by one; number.c: one value; decimals.c: 32 values together
  *     trace_output.c   buffers lines for a file
  *
- * The observer is serial: its hooks run on one worker. Only program_ends() runs on other threads; trace_code.c has a lock for it. */
+ * The observer is serial: its hooks run on one worker. Only program_ends() runs on other threads, so trace_code.c has a lock. */
 #ifndef GPULOAD_SOFTCUDA_TOOLS_TRACE_TRACE_INTERNAL_H
 #define GPULOAD_SOFTCUDA_TOOLS_TRACE_TRACE_INTERNAL_H
 
@@ -28,7 +28,7 @@ struct trace_reg {
 	char *label; /* such as "  %r5 = ", for gpul_trace_copy() */
 	unsigned n_label;
 	uint8_t bytes; /* bytes per lane: 2, 4, 8, 16; 0: a predicate */
-	char type;     /* how its values are printed: 'f' float, 's' signed, 'u' unsigned, 'b' bits, 'p' predicate */
+	char type;     /* how the values of the register are printed: 'f' float, 's' signed, 'u' unsigned, 'b' bits, 'p' predicate */
 };
 
 struct trace_row {   /* a PTX instruction */
@@ -36,24 +36,24 @@ struct trace_row {   /* a PTX instruction */
 	char *place; /* such as "k.ptx:20 (k.cu:7)", as in fault messages */
 	char *head;  /* in the form " PLACE: TEXT", for gpul_trace_copy() */
 	unsigned n_head;
-	char *json;              /* the members of a JSON event; NULL: not needed so far */
+	char *json;              /* the members of a JSON event; NULL: not created yet */
 	char name[24];           /* "add.s32" */
 	uint32_t ptx_line, line; /* line in PTX; line in CUDA C++ (0: unknown) */
 	int file;                /* CUDA C++ file: index in files[]; TRACE_NO_FILE */
-	uint16_t opcode;         /* a value of gpul_ptx_opcode */
+	uint16_t opcode;         /* a value of enum gpul_ptx_opcode */
 	uint8_t n_dests;
 	uint32_t dest[TRACE_MAX_DESTS];   /* flat register numbers */
 	uint32_t offset[TRACE_MAX_DESTS]; /* offsets of the results in a frame's registers */
 	char type[TRACE_MAX_DESTS];       /* types of this instruction's results, as in trace_reg */
-	const struct insn *insn;          /* the last of the instructions that it was decoded to */
-	bool single;                      /* it was decoded to a single instruction */
+	const struct insn *insn;          /* the last of the instructions to which the PTX instruction was decoded */
+	bool single;                      /* the PTX instruction was decoded to a single instruction */
 };
 
-struct trace_code { /* a function; kept after its program is unloaded, because a sink may print it at the end */
+struct trace_code { /* a function; kept after its program is unloaded, because a sink may print it when the trace ends */
 	struct trace_code *next;
-	const struct func_code *key;  /* NULL: unloaded */
+	const struct func_code *key;  /* NULL: the program was unloaded */
 	const char *function, *image; /* owned names */
-	unsigned index;               /* number, from 0, in the order in which the functions first appear in the record */
+	unsigned index;               /* number of the function, from 0, in the order of first appearance in the record */
 	bool used;
 	uint32_t n_rows, n_regs;
 	struct trace_row *rows;
@@ -91,7 +91,7 @@ struct trace_warp {
 
 struct trace_block {
 	struct block *block;
-	unsigned number; /* number, from 0, in the order of the record */
+	unsigned number; /* number of the block, from 0, in the order of first appearance in the record */
 	unsigned launch; /* number of the launch, from 0 */
 	uint32_t index[3];
 	struct trace_warp *warps;
@@ -109,7 +109,7 @@ struct trace_event { /* an executed PTX instruction */
 	const struct frame *frame; /* valid if the instruction writes a register */
 	bool skipped;              /* all guards are false, and the instruction was not executed */
 	uint32_t depth;            /* call depth: 0 in the kernel */
-	uint32_t mask, on;         /* active lanes; lanes whose guard is true */
+	uint32_t mask, on;         /* mask: active lanes; on: those of them whose guard is true */
 	unsigned n_accesses;
 	struct lane_accesses access[MAX_INSN_ACCESSES];
 };
@@ -126,7 +126,7 @@ enum trace_note { TRACE_LAUNCH, TRACE_LAUNCH_ENDS, TRACE_BLOCK, TRACE_BLOCK_ENDS
 struct trace_notice { /* an event that is not an instruction */
 	enum trace_note kind;
 	uint64_t number;           /* number of the next instruction */
-	struct trace_block *block; /* the block concerned; NULL: it concerns a launch */
+	struct trace_block *block; /* the block that the event is about; NULL: the event is about a launch */
 	unsigned barrier, launch;
 	const gpul_exec_launch *of;
 	const char *fault; /* TRACE_LAUNCH_ENDS: text of the fault; NULL: there was no fault */
@@ -142,7 +142,7 @@ struct trace_filter {
 	struct trace_term {
 		enum trace_key key;
 		char *name;           /* for TRACE_BY_KERNEL and TRACE_BY_OP */
-		uint64_t first, last; /* for the other keys */
+		uint64_t first, last; /* the numbers that the term selects, for the other keys */
 	} term[TRACE_MAX_TERMS];
 	bool by[TRACE_N_KEYS]; /* the filter has a term with this key */
 };
@@ -151,12 +151,12 @@ struct trace_filter {
  *
  * @text    "KEY=VALUE[,VALUE]...[,KEY=VALUE...]" with the keys kernel, op, line, ptx, warp, launch, and ranges such as 7-9; or, if
  *          blocks is true, a list of ranges
- * @filter an instruction must match one value of every key
+ * @filter the filter; it selects an instruction that matches one value of every key
  * Errors   GPUL_EINVAL; GPUL_ENOMEM
  * Threads  one thread */
 gpul_status gpul_trace_filter_add(struct trace_filter *filter, const char *text, bool blocks, gpul_error *err);
 void gpul_trace_filter_clear(struct trace_filter *filter);
-/* True if the filter has no term with this key, or one that matches the number or name. */
+/* Returns true if the filter has no term with this key, or if one of its terms matches the number or name. */
 bool gpul_trace_selects(const struct trace_filter *filter, enum trace_key key, uint64_t number);
 bool gpul_trace_selects_name(const struct trace_filter *filter, enum trace_key key, const char *name);
 
@@ -166,11 +166,11 @@ enum { TRACE_LANES_BYTES = 32 * 40 + 16 };
 
 /* Zero-extend the values of all lanes to 64 bits; only for 2, 4 and 8 bytes. */
 void gpul_trace_widen(const void *values, unsigned bytes, uint64_t out[LANES]);
-/* True if the values are an arithmetic sequence: lane l has *first + (l - first lane) * *step, modulo the width.  `on` must not be 0. */
+/* Returns true if the values are an arithmetic sequence: lane l has *first + (l - first lane) * *step, modulo the width.  `on` is not 0. */
 bool gpul_trace_row(const uint64_t v[LANES], unsigned bytes, uint32_t on, uint64_t *first, uint64_t *step);
-/* Write the values as text; returns the end, a NUL.  type: as in trace_reg.  The character before `to` must exist. */
+/* Write the values as text; returns the end, a NUL.  type: as in trace_reg.  to[-1] must exist: it is overwritten and restored. */
 char *gpul_trace_lanes(char *to, const void *values, unsigned bytes, char type, uint32_t on);
-/* ---- number.c: may overwrite up to 16 bytes past the end --------------------------------------------------------- */
+/* ---- number.c: these functions may overwrite up to 16 bytes past the end of the text ------------------------------ */
 
 char *gpul_trace_number(char *to, uint64_t v, unsigned bytes, char type);
 char *gpul_trace_decimal(char *to, uint64_t v);
@@ -178,9 +178,9 @@ char *gpul_trace_mask(char *to, uint32_t mask); /* writes a mask as "0000ffff" *
 
 /* ---- decimals.c: compiled for each instruction set ----------------------------------------------------------------- */
 
-/* Write a blank and a number for each lane, or " -" for a lane that is not on; return the end.  May overwrite 16 bytes past it. */
+/* Write a blank and a number for each lane, or " -" for lanes not in `on`; return the end.  May overwrite 16 bytes after the end. */
 typedef char *trace_floats_fn(char *to, const uint32_t bits[LANES], uint32_t on);
-/* All values, including those of lanes that are not on, must be below 10^8. */
+/* All values must be below 10^8, including those of lanes that are not in `on`. */
 typedef char *trace_integers_fn(char *to, const uint64_t values[LANES], uint32_t on);
 trace_floats_fn gpul_trace_floats_base;
 trace_integers_fn gpul_trace_integers_base;
@@ -204,14 +204,14 @@ struct trace_output { /* an output file; a trace has at most one of each kind */
 };
 
 struct trace_sink {
-	const char *suffix; /* suffix of its files */
+	const char *suffix; /* file name suffix that selects this sink */
 	/* Write the start of the file. */
 	gpul_status (*open)(struct trace_output *o, gpul_error *err);
 	/* Called before the instruction is executed; NULL: not needed. */
 	void (*prepare)(struct trace_output *o, const struct trace_event *e, const struct insn *i);
 	void (*event)(struct trace_output *o, const struct trace_event *e);
 	void (*notice)(struct trace_output *o, const struct trace_notice *n);
-	void (*block_ends)(struct trace_block *b); /* free trace_block.sink; NULL: not used */
+	void (*block_ends)(struct trace_block *b); /* frees trace_block.sink; NULL: the sink does not use it */
 	void (*close)(struct trace_output *o);
 };
 
@@ -220,14 +220,14 @@ struct trace_sink {
 enum { TRACE_LINE_BYTES = 16384 + TRACE_MAX_DESTS * (TRACE_LANES_BYTES + 64) + MAX_INSN_ACCESSES * (TRACE_LANES_BYTES + 64) };
 
 gpul_status gpul_trace_open_lines(struct trace_output *o, gpul_error *err);
-/* Return where to write the next line, with room for TRACE_LINE_BYTES.  Then call the next function with the line's end. */
+/* Return where to write the next line, of at most TRACE_LINE_BYTES.  The caller then passes the line's end to gpul_trace_written(). */
 char *gpul_trace_line(struct trace_output *o);
 void gpul_trace_written(struct trace_output *o, const char *end);
 /* Write all buffered lines to the file.  Call this before writing to the file directly. */
 void gpul_trace_flush(struct trace_output *o);
 void gpul_trace_close_lines(struct trace_output *o);
 
-/* Copy n bytes rounded up to a multiple of COPIED_BYTES: faster than calling memcpy(). */
+/* Copy n bytes, rounded up to a multiple of COPIED_BYTES, which is faster than calling memcpy(). */
 static inline char *gpul_trace_copy(char *to, const char *text, unsigned n)
 {
 	for (unsigned k = 0; k < n; k += COPIED_BYTES)
@@ -252,14 +252,14 @@ struct trace {
 	struct trace_output output[TRACE_MAX_OUTPUTS];
 	unsigned n_outputs;
 	struct trace_filter filter;
-	uint64_t from, limit;             /* the first instruction to record, and the maximum number */
-	uint64_t n, n_recorded;           /* number of instructions that the filter selected, and that were recorded */
+	uint64_t from, limit;             /* from: the first instruction to record; limit: the maximum number to record */
+	uint64_t n, n_recorded;           /* n: number of instructions that the filter selected; n_recorded: number that were recorded */
 	unsigned n_blocks, n_launches;    /* number of blocks and launches so far */
 	bool exceeded;                    /* the limit was reached */
-	bool limit_is_given;              /* the user gave the limit; otherwise a page may end at its maximum size */
-	atomic_bool ended, ended_is_seen; /* finish() was called; a hook has seen it, so hooks record no more */
+	bool limit_is_given;              /* the user gave the limit; otherwise a page also ends at its maximum size */
+	atomic_bool ended, ended_is_seen; /* finish() was called; a hook has read `ended`, so recording has stopped */
 	bool still_running;               /* the trace ended while a kernel was running */
-	/* launches that have started blocks */
+	/* the launches that have started blocks */
 	struct {
 		const gpul_exec_launch *launch;
 		unsigned number;
@@ -267,7 +267,7 @@ struct trace {
 	unsigned n_active;
 	struct trace_codes codes;
 	struct trace_event event;         /* the current instruction */
-	const struct warp_state *pending; /* the warp that executes it; NULL: none */
+	const struct warp_state *pending; /* the warp that executes the current instruction; NULL: none */
 };
 
 #endif

@@ -1,13 +1,12 @@
 /* trace_json.c — writes a trace for Perfetto and chrome://tracing: a process per block, a thread per warp, an event per instruction.
  *
- * An event's time is its instruction number, which these programs show as microseconds. Source: Trace Event Format, "Complete
- * events" and "Metadata events". */
+ * An event's time is its instruction number, shown as microseconds. Source: Trace Event Format, "Complete events", "Metadata events". */
 #include "softcuda/tools/trace/trace_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Append a JSON string; returns the new end. */
+/* Append text as a JSON string; returns the new end. */
 static char *put_text(char *to, const char *text)
 {
 	*to++ = '"';

@@ -19,7 +19,7 @@ void gpul_trace_flush(struct trace_output *o)
 void gpul_trace_written(struct trace_output *o, const char *end)
 {
 	o->n_bytes = (size_t)(end - o->lines);
-	if (o->n_bytes > BUFFER_BYTES || o->to == stdout) /* the program may also print on stdout */
+	if (o->n_bytes > BUFFER_BYTES || o->to == stdout) /* stdout is flushed after each line, because the program may also print there */
 		gpul_trace_flush(o);
 }
 

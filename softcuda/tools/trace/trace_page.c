@@ -16,7 +16,7 @@ GPUL_EMBED(view_js, PAGE "view.js");
 GPUL_EMBED(memory_js, PAGE "memory.js");
 GPUL_EMBED(play_js, PAGE "play.js");
 
-/* In base64, MOST_BYTES of the record take 4/3 as many bytes.  With the code, the page stays below 5 MB unless a limit is given. */
+/* In base64, MOST_BYTES take 4/3 as many bytes.  With the source code, the page stays below 5 MB, unless the user gives a limit. */
 enum { MOST_BYTES = 3400000, MAX_SOURCE_BYTES = 1 << 20, KEPT_LAUNCHES = 1000 };
 
 struct page {
@@ -108,7 +108,7 @@ static void put_text(FILE *to, const char *text)
 	put_bytes(to, text ? text : "", text ? strlen(text) : 0);
 }
 
-/* Write [name, [sources: register number, or "0x..."], truth table of lop3]. */
+/* Write a JSON array: [name, [sources: register number, or "0x..."], truth table of lop3]. */
 static void put_rule(FILE *to, const struct trace_rule *rule)
 {
 	fprintf(to, "[\"%s\",[", rule->name);
@@ -174,7 +174,7 @@ static void put_function(FILE *to, const struct trace_code *c, const struct reco
 	fputs("]}", to);
 }
 
-/* Embed the source file in its current state; without it, the page shows only the PTX. */
+/* Embed the source file as it is now; if it cannot be read, the page shows only the PTX. */
 static void put_file(FILE *to, const char *path)
 {
 	gpul_file file;
@@ -261,7 +261,7 @@ static void put_embedded(FILE *to, const gpul_embedded *file)
 	free(text);
 }
 
-/* Write the text up to a mark; returns the text after the mark. */
+/* Write the text of page.html up to a mark; returns the text after the mark. */
 static const char *put_until(FILE *to, const char *text, const char *mark)
 {
 	const char *at = strstr(text, mark);
@@ -270,7 +270,7 @@ static const char *put_until(FILE *to, const char *text, const char *mark)
 	return at + strlen(mark);
 }
 
-/* Write the page: page.html contains marks for the style, the record and the scripts. */
+/* Write the page: page.html with the style, the record and the scripts in place of its marks. */
 static void put_page(struct trace_output *o, const struct page *p)
 {
 	static const gpul_embedded *const scripts[] = { &rules_js, &record_js, &state_js, &view_js, &memory_js, &play_js };

@@ -1,4 +1,4 @@
-/* trace_predict.c — computes the results that the page also computes, by the same rules (page/rules.js).
+/* trace_predict.c — computes the results of instructions with the same rules as the page (page/rules.js).
  *
  * A rule may be wrong for some values: trace_record.c compares its result with the interpreter's, and stores the values if they differ. */
 #include "softcuda/tools/trace/trace_record_internal.h"
@@ -71,9 +71,8 @@ static double odd_f64(double a, double b)
 	return f64((error > 0) == (sum > 0) ? bits + 1 : bits - 1);
 }
 
-/* Compute fma() with the same steps as page/rules.js, so that both have the same errors near overflow and
- * underflow.
- * Source: Boldo and Melquiond, Emulation of FMA and correctly rounded sums, 2008. */
+/* Compute fma() with the same steps as page/rules.js, so that both have the same errors near overflow and underflow. Source: Boldo
+ * and Melquiond, Emulation of FMA and correctly rounded sums, 2008. */
 static double fma_f64(double a, double b, double c)
 {
 	double product_error, low, lower;
@@ -104,8 +103,8 @@ static uint64_t lop3(uint64_t a, uint64_t b, uint64_t c, uint64_t table)
 
 #define SIGNED(x) ((int64_t)(int32_t)(x))
 
-/* X(operation, bytes per source, number of sources, result): a, b, c are the sources as unsigned numbers; the result is truncated
- * to the register's width.  The last source of selp is a predicate, 0 or 1. */
+/* Each rule is X(operation, bytes per source, number of sources, result). a, b and c are the sources as unsigned numbers; the result
+ * is truncated to the register's width. The last source of selp is a predicate, 0 or 1. */
 /* clang-format off */
 #define RULES(X) \
 	X(MOV_16, 2, 1, a) X(MOV_32, 4, 1, a) X(MOV_64, 8, 1, a) \
@@ -136,7 +135,7 @@ static uint64_t lop3(uint64_t a, uint64_t b, uint64_t c, uint64_t table)
 	X(CVT_F32_F64, 8, 1, of_f32((float)f64(a)))
 /* clang-format on */
 
-/* The names of the rules in the page. */
+/* The names that the rules have in the page. */
 static const struct {
 	const char *name;
 	uint8_t bytes, n;
@@ -146,13 +145,13 @@ static const struct {
 #undef X
 };
 
-/* Return the bytes of source k: those of the operation, but shift amounts have 32 bits. */
+/* Return the size of source k in bytes: that of the operation, except that shift amounts have 32 bits. */
 static unsigned source_bytes(unsigned op, unsigned k)
 {
 	return k == 1 && (op == OP_SHL_64 || op == OP_SHR_U64) ? 4 : known[op].bytes;
 }
 
-/* Return the register at this offset in the frame; UINT32_MAX: a temporary of the interpreter. */
+/* Return the number of the register at this offset in the frame; UINT32_MAX: the offset is a temporary of the interpreter. */
 static uint32_t flat_register(const struct func_code *code, uint32_t offset)
 {
 	for (uint32_t k = 0; k < code->ptx->n_flat_regs; k++)

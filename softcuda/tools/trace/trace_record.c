@@ -4,26 +4,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The registers of a frame whose values the page knows, and in which lanes. */
+/* The registers of a frame whose values the page knows, and for each the lanes in which it knows them. */
 struct known_frame {
 	struct known_frame *next;
 	const struct trace_code *code;
 	uint32_t depth;
-	uint32_t lanes[]; /* for each flat register: the lanes whose values the HTML page knows */
+	uint32_t lanes[]; /* for each flat register: the lanes whose values the page knows */
 };
 
-/* the type of trace_warp.sink */
+/* trace_warp.sink points to this struct */
 struct record_warp {
 	unsigned number;
 	const struct trace_code *code;
 	uint32_t depth, row, mask;
 	bool started;
-	struct known_frame *frames; /* frames, most recently used first */
+	struct known_frame *frames; /* the warp's frames, most recently used first */
 };
 
-/* the type of trace_block.sink */
+/* trace_block.sink points to this struct */
 struct record_block {
-	uint8_t *shadow, *known; /* the page's copy of shared memory, and which bytes of it are known */
+	uint8_t *shadow, *known; /* shadow: the page's copy of shared memory; known: which bytes of the copy the page knows */
 	uint32_t bytes;
 	struct record_warp warps[];
 };
@@ -80,8 +80,8 @@ static int64_t sign_extend(uint64_t v, unsigned bytes)
 	return (int64_t)(v << (64 - 8 * bytes)) >> (64 - 8 * bytes);
 }
 
-/* Encode the values of the lanes in `on`, which is not 0: as one value if all are equal, as an arithmetic sequence, or byte
- * by byte, where a byte position that is the same in all lanes is stored once. */
+/* Encode the values of the lanes in `on`, which is not 0: as one value if all are equal, as an arithmetic sequence, or byte by byte,
+ * storing a byte position that is the same in all lanes once. */
 static void put_lanes(struct bytes *b, const uint64_t v[LANES], unsigned bytes, uint32_t on)
 {
 	uint64_t first, step, differ = 0;
@@ -182,8 +182,7 @@ static struct record_warp *warp_of(struct record *r, const struct trace_event *e
 	return b ? &b->warps[e->s->index] : NULL;
 }
 
-/* Mark registers as unknown to the HTML page, which cannot compute their new values: all of a function when it starts, and those that
- * receive the results of a call. */
+/* Mark registers that the page cannot compute as unknown: all when a function starts, and those that receive the results of a call. */
 static void forget_registers(struct record_warp *w, const struct trace_event *e)
 {
 	uint32_t *lanes = known_lanes(w, e->code, e->depth);
@@ -246,7 +245,7 @@ static bool prediction_holds(const struct record *r, const uint64_t v[LANES], un
 
 	if (!r->has_predicted)
 		return false;
-	if (on == ALL_LANES) { /* without branches, so that the compiler vectorizes the loop */
+	if (on == ALL_LANES) { /* a loop without branches, which the compiler can vectorize */
 		for (unsigned l = 0; l < LANES; l++)
 			wrong |= ((r->predicted[l] & mask) ^ v[l]) | (uint64_t)(bytes > 2 && (v[l] & sign) > infinity);
 		return !wrong;
@@ -343,7 +342,7 @@ static uint64_t word_of(const struct record_block *b, const struct lane_accesses
 	return v;
 }
 
-/* True if the stored words equal the source registers, whose values the page knows. */
+/* Returns true if the stored words equal the source registers, and the page knows their values. */
 static bool stores_known_registers(struct record *r, struct record_warp *w, const struct trace_event *e, const struct record_row *row,
 				   const struct lane_accesses *a)
 {

@@ -26,7 +26,7 @@ enum record_flag {
 /* clang-format on */
 enum record_lanes { LANES_SAME, LANES_ROW, LANES_PLANES, LANES_BITS, LANES_PREDICTED };
 
-/* A growing array of bytes.  failed: out of memory; later bytes are lost. */
+/* A growing array of bytes.  failed: memory ran out, and later bytes are lost. */
 struct bytes {
 	uint8_t *at;
 	size_t n, capacity;
@@ -47,28 +47,28 @@ struct trace_rule {
 	const char *name; /* name of the rule, as in page/rules.js; NULL: no rule */
 	unsigned n;
 	struct trace_source source[MAX_RULE_SOURCES];
-	unsigned imm; /* lop3: the truth table */
+	unsigned imm; /* lop3: the truth table (immLut) */
 };
 
-/* Find the rule for an instruction with one result. */
+/* Find the rule by which the page can compute the result of an instruction with one result. */
 void gpul_trace_rule_of(const struct func_code *code, const struct insn *i, struct trace_rule *out);
-/* Apply the rule of the next instruction in all lanes. */
+/* Apply the rule of an instruction that is about to be executed, in all lanes. */
 void gpul_trace_predict(const struct warp_state *s, const struct insn *i, uint64_t out[LANES]);
 
 /* ---- trace_record.c ------------------------------------------------------------------------------------------------------- */
 
-struct record_row { /* what the page needs to know about an executed row of a function */
+struct record_row { /* what the record needs to know about a row (instruction) of a function that was executed */
 	bool executed;
 	struct trace_rule rule;
-	unsigned n_stored; /* registers that a store writes to memory */
+	unsigned n_stored; /* number of registers that a store writes to memory */
 	uint32_t stored[4];
 };
 
 struct record {
 	struct bytes stream;
-	unsigned n_warps; /* number of warps that have a number */
+	unsigned n_warps; /* how many warps have got a number so far */
 	unsigned last_warp;
-	bool predicts; /* everything is recorded, so the page knows all earlier writes */
+	bool predicts; /* true: all instructions are recorded, so the page knows all earlier writes */
 	/* the functions, indexed by trace_code.index */
 	struct {
 		const struct trace_code *code;

@@ -12,7 +12,7 @@ enum { LAST_HOOK_NS = 1000000000 };
 
 static const char out_of_memory[] = "no memory for the trace: it is not complete";
 
-/* For hooks: true if recording has ended. */
+/* For hooks: returns true if recording has ended. */
 static bool has_ended(struct trace *t)
 {
 	if (!atomic_load_explicit(&t->ended, memory_order_acquire))
@@ -23,7 +23,7 @@ static bool has_ended(struct trace *t)
 
 /* ---- selecting instructions --------------------------------------------------------------------------------------- */
 
-/* True for the branch around a guarded instruction that may wait. */
+/* Returns true for the branch that decoding inserted around a guarded instruction that may wait. */
 static bool is_skip(const struct func_code *code, const struct insn *i)
 {
 	return (i->op == OP_BRA_IF || i->op == OP_BRA_IFNOT) && gpul_insn_begins(code, i) && !gpul_insn_ends(code, i);
@@ -64,7 +64,7 @@ static bool wants(struct observer *o, const struct func_code *code, const struct
 
 /* ---- instructions ------------------------------------------------------------------------------------------------- */
 
-/* Find the description of the instruction's function; false: out of memory. */
+/* Find the description of the function that contains the instruction; false: out of memory. */
 static bool find_code(struct trace *t, struct trace_warp *w, const struct warp_state *s)
 {
 	const struct func_code *key = s->frame->code;
@@ -167,7 +167,7 @@ static void notice(struct trace *t, enum trace_note kind, struct trace_block *b,
 			t->output[k].sink->notice(&t->output[k], &n);
 }
 
-/* Return the number of a launch; a new launch is numbered. */
+/* Return the number of a launch; a new launch gets the next number. */
 static unsigned number_of(struct trace *t, const gpul_exec_launch *l)
 {
 	unsigned k = 0;
@@ -176,7 +176,7 @@ static unsigned number_of(struct trace *t, const gpul_exec_launch *l)
 		k++;
 	if (k < t->n_active)
 		return t->active[k].number;
-	if (t->n_active == TRACE_ACTIVE) /* more launches than can run at once: the oldest is removed */
+	if (t->n_active == TRACE_ACTIVE) /* more launches than can run at the same time: remove the oldest */
 		memmove(&t->active[0], &t->active[1], --t->n_active * sizeof t->active[0]);
 	k = t->n_active++;
 	t->active[k].launch = l;
@@ -370,7 +370,7 @@ static gpul_status read_options(struct trace *t, const struct tool_options *opti
 	return st ? st : add_outputs(t, file, err);
 }
 
-/* Remove the outputs, which contain only what open() has written, because no kernel has run. */
+/* Remove the output files, which contain only what open() has written, because no kernel has run. */
 static void discard(struct observer *observer)
 {
 	struct trace *t = (struct trace *)observer;
@@ -449,9 +449,9 @@ static void say_what_is_missing(const struct trace *t)
 		gpul_tool_say("trace", "the trace ends at instruction %llu, while the kernel is still running", last);
 }
 
-/* A kernel may still be running: with gpuload run --timeout, or if the program does not wait for it.  To avoid a lock for each
- * instruction, wait until a hook has seen that the trace has ended.  Hooks run on one thread and take microseconds, so if none
- * has seen it after a second, the kernel is waiting. */
+/* A kernel may still be running: with gpuload run --timeout, or if the program does not wait for it. To avoid a lock for each
+ * instruction, set `ended` and wait until a hook has read it. Hooks run on one thread and take microseconds, so if none has read it
+ * after a second, the kernel itself is waiting. */
 static void finish(struct observer *observer)
 {
 	struct trace *t = (struct trace *)observer;

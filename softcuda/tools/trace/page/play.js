@@ -9,7 +9,7 @@ class Player {
 		this.t = -1;
 		this.lane = 0;
 		this.playing = false;
-		this.steps = 0;      // shown so far while playing
+		this.steps = 0;      // number of steps shown so far while playing
 		this.find = (id) => document.getElementById(id);
 	}
 
@@ -141,7 +141,7 @@ class Player {
 		event.preventDefault();
 	}
 
-	// "#t=123&lane=4"
+	// Format of the link: "#t=123&lane=4"
 	readHash() {
 		const values = new URLSearchParams(location.hash.slice(1));
 

@@ -1,4 +1,4 @@
-// record.js — decodes the record, whose format record_internal.h describes, to arrays with one element for each instruction.
+// record.js — decodes the record, whose format trace_record_internal.h describes, to arrays with one element for each instruction.
 
 const FLAG = { warp: 1, place: 2, mask: 4, on: 8, values: 16, access: 32, notice: 128 };
 const NOTICE = { launch: 0, launchEnds: 1, block: 2, blockEnds: 3, barrier: 4, deadlock: 5 };
@@ -117,7 +117,7 @@ class Trace {
 		this.warp = new Uint32Array(n); this.func = new Uint16Array(n); this.depth = new Uint8Array(n); this.row = new Uint32Array(n);
 		this.mask = new Uint32Array(n); this.on = new Uint32Array(n);
 		this.values = new Words();
-		this.valueAt = new Int32Array(n).fill(-1);   // of the first register; the others follow
+		this.valueAt = new Int32Array(n).fill(-1);   // index of the first register's values; those of the others follow
 		this.accesses = new Map();                   // by instruction
 		this.warps = []; this.blocks = []; this.barriers = []; this.barrierTimes = [];
 		this.frames = new Map();                     // values while decoding, and the instructions that wrote them
@@ -235,7 +235,7 @@ class Trace {
 
 	predict(frame, row, warp, t, on) {
 		if (!row.rule) {
-			this.pendingLoad = row;  // a load from shared memory: access() has the addresses
+			this.pendingLoad = row;  // a load from shared memory, whose addresses access() decodes
 			return;
 		}
 		const [name, sources, imm] = row.rule, out = this.register(frame, warp.func, row.dest[0][0]);
@@ -292,7 +292,7 @@ class Trace {
 		warp.block.times.push(t);
 	}
 
-	// The words of the registers that a store writes: 32 lanes of each.
+	// The words of the registers that a store writes to memory, for each register 32 lanes.
 	storedParts(row, frame, warp) {
 		return row.stored.flatMap((flat) => {
 			const from = this.register(frame, warp.func, flat);
@@ -300,7 +300,7 @@ class Trace {
 		});
 	}
 
-	// A load of shared memory that the page knows: fill in the values for which registers() has reserved space.
+	// For a load from shared memory whose contents the page knows, fill in the values; registers() has reserved space for them.
 	load(warp, t, a) {
 		const frame = this.frame(warp.number, warp.func, warp.depth), row = this.pendingLoad, image = warp.block.image;
 		let at = this.valueAt[t], offset = 0;

@@ -1,6 +1,6 @@
-// rules.js — computes the results of simple instructions by the same rules as predict.c, which has checked the results.
+// rules.js — computes the results of simple instructions by the same rules as trace_predict.c, which has checked the results.
 //
-// A register is a Uint32Array: 32 words, one for each lane; of 64 bits: the 32 low words, then the 32 high words.
+// A register is a Uint32Array: 32 words, one for each lane; a register of 64 bits has the 32 low words, then the 32 high words.
 
 const scratch = new DataView(new ArrayBuffer(8));
 
@@ -76,7 +76,7 @@ const wordRules = {
 	FMA_F32: (a, b, c) => fromFloat(fusedFloat(toFloat(a), toFloat(b), toFloat(c))), SQRT_F32: (a) => fromFloat(Math.sqrt(toFloat(a))),
 };
 
-// Sums and products with their errors, and a sum that is rounded to odd: as in predict.c.
+// Sums and products with their errors, and a sum that is rounded to odd: as in trace_predict.c.
 function sumError(a, b, sum) {
 	const part = sum - a;
 	return a - (sum - part) + (b - part);

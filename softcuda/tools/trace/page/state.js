@@ -1,6 +1,6 @@
 // state.js — the state of the kernel after instruction t has been executed.
 
-// The number of elements of a sorted list that are at most t; step: elements that belong together.
+// How many elements of a sorted list are at most t; step: number of elements in one group.
 function countUpTo(list, t, step = 1) {
 	let low = 0, high = list.length / step;
 
@@ -28,7 +28,7 @@ class State {
 	}
 
 	// For each lane: [state, instruction that it executed last].
-	//   run: executed the instruction; false: its guard was false; apart: other lanes of the warp run; barrier: waits there; ended; none
+	//   run: executed the instruction; false: its guard was false; apart: other lanes of the warp run; barrier: waits at a barrier; ended; none
 	lanes(warp, t) {
 		const trace = this.trace, out = Array.from({ length: 32 }, () => ["none", -1]), k = countUpTo(warp.events, t);
 		let rest = 0xffffffff >>> 0;
@@ -156,7 +156,7 @@ function isRow64(words, on, first, last) {
 	return true;
 }
 
-// "0, 4 ... 124"; null: the values are not a row.
+// "0, 4 ... 124"; null: the values are not an arithmetic sequence.
 function rowText(r, on) {
 	const words = r.words, first = 31 - Math.clz32(on & -on), second = first + 1, last = 31 - Math.clz32(on);
 	const mask = r.bytes === 2 ? 0xffff : 0xffffffff, step = words[second] - words[first];

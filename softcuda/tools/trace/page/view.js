@@ -25,7 +25,7 @@ function setData(e, key, value) {
 		e.dataset[key] = value;
 }
 
-// Scrolls a box so that one of its elements can be seen.  Positions are read once, when the box gets new elements: reading them after
+// Scrolls a box so that one of its elements is visible.  Positions are read once, when the box gets new elements: reading them after
 // each step would make the browser lay out the whole page again.
 class Scroller {
 	constructor(box) {
@@ -53,7 +53,7 @@ class Scroller {
 	}
 }
 
-// A list of lines of which one is marked.
+// A list of lines, one of which is marked.
 class Code {
 	constructor(box, heading) {
 		Object.assign(this, { box, heading, shown: null, now: null, lines: [], index: 0 });
