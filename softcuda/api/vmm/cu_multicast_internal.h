@@ -11,11 +11,12 @@
 #ifndef GPULOAD_SOFTCUDA_API_VMM_CU_MULTICAST_INTERNAL_H
 #define GPULOAD_SOFTCUDA_API_VMM_CU_MULTICAST_INTERNAL_H
 
+#include <fcntl.h>
 #include <stdatomic.h>
 
 #include "softcuda/api/vmm/cu_vmm_internal.h"
 
-enum { MOST_BINDINGS = 1024 };
+enum { MOST_BINDINGS = 1024, MEMFD_SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
 
 /* A process writes a row only while its state is ROW_TAKEN.  So no lock is needed, which a killed process would keep. */
 enum row_state { ROW_FREE, ROW_TAKEN, ROW_READY };
@@ -76,11 +77,17 @@ CUresult soft_team_open(int fd, struct multicast **out);
 void soft_team_free(struct multicast *t); /* also releases the memory that this process has bound */
 /* Return the index of a device in the team; -1: the device is not in the team. */
 int soft_team_device(const struct multicast *t, const struct device *d);
-bool soft_team_is_complete(const struct multicast *t); /* true: all devices of the team were added */
-/* Unmap copies whose binding was removed.  The caller holds the driver's lock, and soft_settle() ensures that no instruction uses them. */
-void soft_team_drop_copies(struct multicast *t);
-/* Bind memory of a device, or remove bindings; the caller holds the driver's lock. */
+bool soft_team_is_complete(const struct multicast *t); /* all devices were added */
+/* Bind and unbind; the caller holds the driver's lock. */
 CUresult soft_team_bind(struct multicast *t, uint32_t device, struct memory *memory, const struct shared_binding *wanted);
 CUresult soft_team_unbind(struct multicast *t, uint32_t device, uint64_t offset, uint64_t bytes);
+
+/* cu_multicast_copies.c */
+bool soft_memfd_name_begins(int fd, const char *wanted); /* true: fd is a memfd whose name begins so */
+uint64_t soft_own_pids(void);                            /* the inode of this process's PID namespace; 0: unknown */
+/* The find_copies of a team. */
+bool soft_team_find_copies(gpul_exec_team *team, uint64_t offset, gpul_exec_copies *out, char *why, size_t why_bytes);
+/* Unmap copies that were unbound.  The caller holds the driver's lock, and no instruction accesses them: soft_settle(). */
+void soft_team_drop_copies(struct multicast *t);
 
 #endif
