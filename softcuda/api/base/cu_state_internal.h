@@ -102,6 +102,8 @@ struct soft_state {
 	uint32_t pending_launches; /* how many launches by kernels (dynamic parallelism) can be pending at the same time */
 	bool (*device_attribute)(unsigned device, int attribute, int *value); /* called by kernels; see gpul_exec_machine_options */
 	uint64_t next_id;                                                     /* the next id of a stream or an allocation */
+	/* Called with the lock before an operation is queued; NULL: nothing to do (cu_multicast_copies.c). */
+	void (*before_work)(void);
 };
 extern struct soft_state soft;
 

@@ -301,6 +301,8 @@ CUresult soft_op_submit(struct op *op, struct op *after)
 		return CUDA_ERROR_OPERATING_SYSTEM;
 	if (n && !(spare = new_edges(n)))
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (soft.before_work)
+		soft.before_work();
 	soft_order_submit(&op, 1, NULL, 0, after);
 	tie_all(s, after, op, &spare);
 	op->deferred = n != 0;
@@ -323,6 +325,8 @@ CUresult soft_ops_submit(struct op **op, size_t n, const struct op_wait *waits, 
 			return CUDA_ERROR_OPERATING_SYSTEM;
 	if (n_edges && !(spare = new_edges(n_edges)))
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (soft.before_work)
+		soft.before_work();
 	soft_order_submit(op, n, waits, n_waits, after);
 	tie_all(s, after, op[0], &spare);
 	for (size_t i = 0; i < n_waits; i++)

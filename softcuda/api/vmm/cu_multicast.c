@@ -22,6 +22,12 @@ static CUresult check_prop(const CUmulticastObjectProp *p)
 	return CUDA_SUCCESS;
 }
 
+static void end_team(struct multicast *t)
+{
+	soft_teams_remove(t);
+	soft_team_free(t);
+}
+
 CUresult soft_multicast_adopt(struct multicast *t, int fd, CUmemAllocationHandleType type, CUmemGenericAllocationHandle *out)
 {
 	struct memory *m = calloc(1, sizeof *m);
@@ -29,13 +35,15 @@ CUresult soft_multicast_adopt(struct multicast *t, int fd, CUmemAllocationHandle
 
 	if (m) {
 		*m = (struct memory){
-			.refs = 1, .fd = fd, .bytes = t->shared->bytes, .imported = true, .multicast = t, .multicast_end = soft_team_free
+			.refs = 1, .fd = fd, .bytes = t->shared->bytes, .imported = true, .multicast = t, .multicast_end = end_team
 		};
 		m->prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
 		m->prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
 		m->prop.requestedHandleTypes = type;
 		soft_lock();
 		r = soft_memory_adopt(m, out);
+		if (!r && t->is_shareable)
+			soft_teams_add(t);
 		soft_unlock();
 	}
 	if (r) {
@@ -135,6 +143,7 @@ static CUresult bind_memory(struct multicast *t, struct memory *memory, const st
 {
 	const unsigned long long bytes = wanted->bytes, offset = wanted->offset, memory_offset = wanted->memory_offset;
 	int device;
+	CUresult r;
 
 	if (!bytes || bytes % VMM_GRANULARITY || offset % VMM_GRANULARITY || memory_offset % VMM_GRANULARITY)
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
@@ -154,7 +163,10 @@ static CUresult bind_memory(struct multicast *t, struct memory *memory, const st
 	if (device < 0)
 		return soft_refuse(CUDA_ERROR_INVALID_DEVICE, "cuMulticastBind: device %d, which has the memory, is not in the team",
 				   memory->prop.location.id);
-	return soft_team_bind(t, (uint32_t)device, memory, wanted);
+	r = soft_team_bind(t, (uint32_t)device, memory, wanted);
+	if (!r)
+		soft_team_map(t);
+	return r;
 }
 
 EXPORT CUresult cuMulticastBindMem(CUmemGenericAllocationHandle handle, size_t offset, CUmemGenericAllocationHandle memory_handle,

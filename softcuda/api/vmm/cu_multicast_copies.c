@@ -175,6 +175,41 @@ static void refresh_copies(struct multicast *t)
 	}
 }
 
+void soft_team_map(struct multicast *t)
+{
+	pthread_mutex_lock(&t->lock);
+	refresh_copies(t);
+	pthread_mutex_unlock(&t->lock);
+}
+
+/* ---- the shareable objects of this process --------------------------------------------------- */
+
+static struct multicast *teams;
+
+static void map_teams(void)
+{
+	for (struct multicast *t = teams; t; t = t->next)
+		soft_team_map(t);
+}
+
+void soft_teams_add(struct multicast *t)
+{
+	t->next = teams;
+	teams = t;
+	soft.before_work = map_teams;
+}
+
+void soft_teams_remove(struct multicast *t)
+{
+	for (struct multicast **at = &teams; *at; at = &(*at)->next)
+		if (*at == t) {
+			*at = t->next;
+			return;
+		}
+}
+
+/* ---- for the interpreter --------------------------------------------------------------------- */
+
 bool soft_team_find_copies(gpul_exec_team *team, uint64_t offset, gpul_exec_copies *out, char *why, size_t why_bytes)
 {
 	struct multicast *t = (struct multicast *)team;

@@ -5,9 +5,14 @@
  *       copies[]: mappings of        bindings: offset, device, and which descriptor    copies[]
  *       the bound memory             of which process is the memory
  *
- * The memfd is what cuMemExportToShareableHandle exports.  When a kernel first accesses memory that another process has
- * bound, this process opens the memory by /proc/PID/fd, as cuIpcOpenMemHandle does, and maps it.  If the other process has exited,
- * stores reach only the other devices, and a load is a fault. */
+ * The memfd is what cuMemExportToShareableHandle exports.  A process maps the memory that another one has bound: it opens the memory
+ * by /proc/PID/fd, as cuIpcOpenMemHandle does.  This must be done while that process runs, so each of these steps maps all that is bound:
+ *
+ *     cuMulticastBind*, cuMemSetAccess of an address of the object, each operation of a stream, the first access of a kernel
+ *
+ * What is mapped stays, with its last contents, when the process that bound it has been killed: multimem reads and writes it as before.
+ * Memory that was bound after the last such step, and has gone before the next, nobody can read any more: stores reach the other
+ * devices, and a load is a fault. */
 #ifndef GPULOAD_SOFTCUDA_API_VMM_CU_MULTICAST_INTERNAL_H
 #define GPULOAD_SOFTCUDA_API_VMM_CU_MULTICAST_INTERNAL_H
 
@@ -67,7 +72,8 @@ struct multicast {
 	char failed[128];        /* why a binding could not be mapped; "": all were mapped */
 	uint64_t seen;           /* shared->changes when the copies were mapped */
 	struct own_binding *own; /* protected by the driver's lock */
-	bool is_shareable;       /* the object can be shared between processes; bound memory must then be shareable, too */
+	bool is_shareable;       /* between processes: bound memory must be shareable, too */
+	struct multicast *next;  /* protected by the driver's lock: the next shareable object of this process */
 };
 
 /* cu_multicast_team.c.  On success *fd is the memfd, owned by the caller. */
@@ -87,6 +93,11 @@ bool soft_memfd_name_begins(int fd, const char *wanted); /* true: fd is a memfd 
 uint64_t soft_own_pids(void);                            /* the inode of this process's PID namespace; 0: unknown */
 /* The find_copies of a team. */
 bool soft_team_find_copies(gpul_exec_team *team, uint64_t offset, gpul_exec_copies *out, char *why, size_t why_bytes);
+/* Map all memory that is bound now. */
+void soft_team_map(struct multicast *t);
+/* Do this before each operation of a stream from now on.  The caller holds the driver's lock. */
+void soft_teams_add(struct multicast *t);
+void soft_teams_remove(struct multicast *t); /* does nothing if t was not added */
 /* Unmap copies that were unbound.  The caller holds the driver's lock, and no instruction accesses them: soft_settle(). */
 void soft_team_drop_copies(struct multicast *t);
 

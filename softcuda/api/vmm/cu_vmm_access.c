@@ -4,8 +4,8 @@
  *     rights of m ──────┤
  *                        the CPU: the protection of the pages is the union of all rights
  *
- * So the CPU can write to memory that only a device may write; with NVIDIA's driver this write causes a SIGSEGV. */
-#include "softcuda/api/vmm/cu_vmm_internal.h"
+ * So the CPU can store to memory that only a device may write; on a GPU this store causes a SIGSEGV. */
+#include "softcuda/api/vmm/cu_multicast_internal.h"
 
 #include <sys/mman.h>
 
@@ -85,6 +85,8 @@ static CUresult set_rights(struct mapping *m, const CUmemAccessDesc *d, size_t n
 	int before = page_protection(m), after;
 	const bool has_pages = !m->memory->multicast;
 
+	if (!has_pages)
+		soft_team_map(m->memory->multicast);
 	for (size_t i = 0; i < n; i++)
 		apply_descriptor(&wanted, &d[i]);
 	after = page_protection(&wanted);

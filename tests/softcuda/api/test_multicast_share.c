@@ -72,8 +72,8 @@ static CUdeviceptr map(CUmemGenericAllocationHandle h, int device)
 	return p;
 }
 
-/* Add the device, wait for the other one, bind its memory with the value, and map the object. */
-static struct side join_team(CUmemGenericAllocationHandle object, int device, unsigned value)
+/* Add the device, and make its memory with the value. */
+static struct side enter_device(CUmemGenericAllocationHandle object, int device, unsigned value)
 {
 	const CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
 					   .requestedHandleTypes = FD,
@@ -86,6 +86,14 @@ static struct side join_team(CUmemGenericAllocationHandle object, int device, un
 	must_ok(cuMemsetD32(s.own, value, 1));
 	must_ok(cuMemsetD32(s.own + 64, 0, 1));
 	must_ok(cuCtxSynchronize());
+	return s;
+}
+
+/* Add the device, wait for the other one, bind its memory with the value, and map the object. */
+static struct side join_team(CUmemGenericAllocationHandle object, int device, unsigned value)
+{
+	struct side s = enter_device(object, device, value);
+
 	must_ok(cuMulticastBindMem(object, 0, s.memory, 0, M2, 0)); /* waits until both devices were added */
 	s.multicast = map(object, device);
 	must_ok(cuMemAlloc(&s.out, 4));
@@ -170,21 +178,36 @@ static void two_processes_reduce_and_count(void **state)
 	run_pair(own_team, enter_team);
 }
 
-/* The other process ends after a kernel has used its memory: its pages stay. */
-static void own_until_the_end(int peer)
+/* Read and store the memory of the other process, which has ended. */
+static void use_memory_of_the_dead(const struct side *s)
 {
-	CUcontext c = init_process(0);
-	struct side s = join_team(offer_object(peer), 0, 1);
+	must_ok(run(s, "sum", s->multicast, s->out));
+	must(word_at(s->out) == 3);
+	must_ok(run(s, "set", s->multicast, s->out));
+	must(word_at(s->own + 128) == 8);
+	must_ok(run(s, "sum", s->multicast + 128, s->out));
+	must(word_at(s->out) == 16);
+}
+
+static void await_the_end(int peer)
+{
 	char byte;
 
-	(void)c;
+	pass_turn(peer);
+	must(read(peer, &byte, 1) == 0);
+}
+
+static void own_and_reduce(int peer)
+{
+	struct side s;
+
+	init_process(0);
+	s = join_team(offer_object(peer), 0, 1);
 	await_turn(peer);
 	must_ok(run(&s, "sum", s.multicast, s.out));
 	must(word_at(s.out) == 3);
-	pass_turn(peer);
-	must(read(peer, &byte, 1) == 0);
-	must_ok(run(&s, "sum", s.multicast, s.out));
-	must(word_at(s.out) == 3);
+	await_the_end(peer);
+	use_memory_of_the_dead(&s);
 }
 
 static void leave_early(int peer)
@@ -196,22 +219,61 @@ static void leave_early(int peer)
 	_exit(0);
 }
 
-static void memory_stays_after_the_other_process_has_ended(void **state)
+static void memory_that_a_kernel_has_used_stays_after_its_process_has_ended(void **state)
 {
 	(void)state;
-	run_pair(own_until_the_end, leave_early);
+	run_pair(own_and_reduce, leave_early);
+}
+
+static void own_and_copy(int peer)
+{
+	struct side s;
+
+	init_process(0);
+	s = join_team(offer_object(peer), 0, 1);
+	await_turn(peer);
+	must_ok(cuMemsetD32(s.out, 0, 1));
+	await_the_end(peer);
+	use_memory_of_the_dead(&s);
+}
+
+/* The memset does not access the object. */
+static void memory_bound_before_some_work_stays_after_its_process_has_ended(void **state)
+{
+	(void)state;
+	run_pair(own_and_copy, leave_early);
+}
+
+static void own_and_give_access(int peer)
+{
+	CUmemGenericAllocationHandle object;
+	struct side s;
+
+	init_process(0);
+	object = offer_object(peer);
+	s = enter_device(object, 0, 1);
+	await_turn(peer);
+	must_ok(cuMulticastBindMem(object, 0, s.memory, 0, M2, 0));
+	s.multicast = map(object, 0);
+	await_the_end(peer);
+	must_ok(cuMemAlloc(&s.out, 4));
+	must_ok(cuModuleLoadData(&s.module, ptx));
+	use_memory_of_the_dead(&s);
+}
+
+static void memory_bound_before_access_is_given_stays_after_its_process_has_ended(void **state)
+{
+	(void)state;
+	run_pair(own_and_give_access, leave_early);
 }
 
 static void own_with_a_dead_peer(int peer)
 {
-	CUmemGenericAllocationHandle object;
 	struct side s;
-	char byte;
 
 	init_process(0);
-	object = offer_object(peer);
-	s = join_team(object, 0, 1);
-	must(read(peer, &byte, 1) == 0);
+	s = join_team(offer_object(peer), 0, 1);
+	await_the_end(peer);
 	must_ok(run(&s, "set", s.multicast, s.out));
 	must(word_at(s.own + 128) == 8);
 	must_be(run(&s, "sum", s.multicast, s.out), CUDA_ERROR_ILLEGAL_ADDRESS);
@@ -219,12 +281,18 @@ static void own_with_a_dead_peer(int peer)
 
 static void bind_and_leave(int peer)
 {
+	CUmemGenericAllocationHandle object;
+	struct side s;
+
 	init_process(1);
-	(void)join_team(import_object(peer), 1, 2);
+	object = import_object(peer);
+	s = enter_device(object, 1, 2);
+	await_turn(peer);
+	must_ok(cuMulticastBindMem(object, 0, s.memory, 0, M2, 0));
 	_exit(0);
 }
 
-/* Nobody has mapped the memory before its process ended. */
+/* The other process has called nothing between the binding and the end. */
 static void stores_reach_the_other_devices_and_loads_fault_if_memory_is_gone(void **state)
 {
 	(void)state;
@@ -235,7 +303,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(two_processes_reduce_and_count),
-		cmocka_unit_test(memory_stays_after_the_other_process_has_ended),
+		cmocka_unit_test(memory_that_a_kernel_has_used_stays_after_its_process_has_ended),
+		cmocka_unit_test(memory_bound_before_some_work_stays_after_its_process_has_ended),
+		cmocka_unit_test(memory_bound_before_access_is_given_stays_after_its_process_has_ended),
 		cmocka_unit_test(stores_reach_the_other_devices_and_loads_fault_if_memory_is_gone),
 	};
 
