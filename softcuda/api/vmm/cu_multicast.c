@@ -165,7 +165,7 @@ static CUresult bind_memory(struct multicast *t, struct memory *memory, const st
 				   memory->prop.location.id);
 	r = soft_team_bind(t, (uint32_t)device, memory, wanted);
 	if (!r)
-		soft_team_map(t);
+		soft_team_map(t, NULL, 0); /* cuMemSetAccess reports a failure */
 	return r;
 }
 
@@ -233,7 +233,8 @@ EXPORT CUresult cuMulticastUnbind(CUmemGenericAllocationHandle handle, CUdevice 
 			       : soft_team_unbind(m->multicast, (uint32_t)device, offset, bytes);
 	}
 	if (m && !r) {
-		m->refs++; /* because the following wait releases the lock */
+		m->refs++;                            /* waiting releases the lock */
+		soft_team_map(m->multicast, NULL, 0); /* finds what is no longer bound */
 		soft_settle(0, 0);
 		soft_team_drop_copies(m->multicast);
 		soft_memory_unref(m);

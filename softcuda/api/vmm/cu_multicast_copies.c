@@ -48,7 +48,7 @@ void soft_team_drop_copies(struct multicast *t)
 	pthread_mutex_unlock(&t->lock);
 }
 
-/* Open the memory of a binding; -1: it is gone, or not memory of this driver. */
+/* Open the memory of a binding; -1: it is gone, or not memory of this driver, or errno says why not. */
 static int open_memory(const struct shared_binding *b)
 {
 	char path[48];
@@ -62,6 +62,7 @@ static int open_memory(const struct shared_binding *b)
 	seals = !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_ino == b->inode &&
 		soft_memfd_name_begins(fd, "gpuload-" MEMORY_OF_CREATE ":");
 	close(fd);
+	errno = ENOENT;
 	fd = seals ? open(path, O_RDWR | O_CLOEXEC) : -1;
 	if (fd < 0)
 		return -1;
@@ -70,6 +71,7 @@ static int open_memory(const struct shared_binding *b)
 	    b->bytes <= (uint64_t)st.st_size && b->memory_offset <= (uint64_t)st.st_size - b->bytes)
 		return fd;
 	close(fd);
+	errno = ENOENT;
 	return -1;
 }
 
@@ -105,39 +107,63 @@ static struct copy *find_copy(const struct multicast *t, const struct shared_bin
 	return NULL;
 }
 
-/* Map the memory of a binding.  False: it cannot be opened.  *at NULL: it has gone. */
-static bool map_memory(const struct shared_binding *b, uint8_t **at)
+/* True: the process or the system has no descriptor or no memory left now; a later try can succeed. */
+static bool is_shortage(int error)
+{
+	return error == EMFILE || error == ENFILE || error == ENOMEM;
+}
+
+/* Map the memory of a binding.  Returns 0, or the errno of the failure.  *at NULL: the memory has gone. */
+static int map_memory(const struct shared_binding *b, uint8_t **at)
 {
 	const int fd = open_memory(b);
+	int error = fd < 0 ? errno : 0;
+	void *pages;
 
 	*at = NULL;
-	if (fd < 0)
-		return has_exited(b);
-	*at = mmap(NULL, b->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)b->memory_offset);
+	if (error)
+		return !is_shortage(error) && has_exited(b) ? 0 : error;
+	pages = mmap(NULL, b->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)b->memory_offset);
+	error = pages == MAP_FAILED ? errno : 0;
 	close(fd);
-	return *at != MAP_FAILED;
+	if (!error)
+		*at = pages;
+	return error;
+}
+
+/* Note why the memory of a binding is not mapped. */
+static void note_failure(struct multicast *t, const struct shared_binding *b, int error)
+{
+	t->is_short |= is_shortage(error);
+	if (error == EMFILE || error == ENFILE)
+		snprintf(t->failed, sizeof t->failed, "no file descriptor is left to map the memory that process %d has bound (ulimit -n)",
+			 b->pid);
+	else if (error == ENOMEM)
+		snprintf(t->failed, sizeof t->failed, "the memory that process %d has bound cannot be mapped: %s", b->pid, strerror(error));
+	else
+		snprintf(t->failed, sizeof t->failed,
+			 "memory that process %d has bound cannot be opened: it has exited, or runs as another user", b->pid);
 }
 
 static void map_binding(struct multicast *t, const struct shared_binding *b)
 {
 	struct copy *c = find_copy(t, b, false);
 	uint8_t *at = NULL;
-	bool ok = true;
+	int error = 0;
 
 	if (!c) {
-		ok = map_memory(b, &at);
-		c = ok && !at ? find_copy(t, b, true) : NULL;
+		error = map_memory(b, &at);
+		c = !error && !at ? find_copy(t, b, true) : NULL;
 	}
 	if (c) {
 		c->is_bound = true;
 		return;
 	}
-	c = ok ? calloc(1, sizeof *c) : NULL;
+	c = error ? NULL : calloc(1, sizeof *c);
 	if (!c) {
-		if (ok && at)
+		if (at)
 			munmap(at, b->bytes);
-		snprintf(t->failed, sizeof t->failed,
-			 "memory that process %d has bound cannot be opened: it has exited, or runs as another user", b->pid);
+		note_failure(t, b, error ? error : ENOMEM);
 		return;
 	}
 	c->next = t->copies;
@@ -151,35 +177,50 @@ static void map_binding(struct multicast *t, const struct shared_binding *b)
 	t->copies = c;
 }
 
-/* Map all bindings, unless they have not changed.  The caller holds t->lock. */
-static void refresh_copies(struct multicast *t)
+static void map_bindings(struct multicast *t)
 {
-	uint64_t changes;
+	*t->failed = '\0';
+	t->is_short = false;
+	for (struct copy *c = t->copies; c; c = c->next)
+		c->is_bound = false;
+	for (uint32_t row = 0; row < MOST_BINDINGS; row++) {
+		struct shared_binding *b = &t->shared->binding[row];
+		struct shared_binding read = { .state = atomic_load(&b->state) };
 
-	while ((changes = atomic_load(&t->shared->changes)) != t->seen) {
-		*t->failed = '\0';
-		for (struct copy *c = t->copies; c; c = c->next)
-			c->is_bound = false;
-		for (uint32_t row = 0; row < MOST_BINDINGS; row++) {
-			struct shared_binding *b = &t->shared->binding[row];
-			struct shared_binding read = { .state = atomic_load(&b->state) };
-
-			if (read.state != ROW_READY)
-				continue;
-			read.device = b->device, read.pid = b->pid, read.pids = b->pids, read.fd = b->fd, read.inode = b->inode;
-			read.offset = b->offset, read.memory_offset = b->memory_offset, read.bytes = b->bytes;
-			if (atomic_load(&b->state) == ROW_READY && is_valid(t, &read))
-				map_binding(t, &read);
-		}
-		t->seen = changes;
+		if (read.state != ROW_READY)
+			continue;
+		read.device = b->device, read.pid = b->pid, read.pids = b->pids, read.fd = b->fd, read.inode = b->inode;
+		read.offset = b->offset, read.memory_offset = b->memory_offset, read.bytes = b->bytes;
+		if (atomic_load(&b->state) == ROW_READY && is_valid(t, &read))
+			map_binding(t, &read);
 	}
 }
 
-void soft_team_map(struct multicast *t)
+/* Map all bindings, unless they have not changed and all were mapped.  The caller holds t->lock. */
+static void refresh_copies(struct multicast *t)
 {
+	uint64_t changes = atomic_load(&t->shared->changes);
+
+	if (changes == t->seen && !t->is_short)
+		return;
+	do {
+		map_bindings(t);
+		t->seen = changes;
+		changes = atomic_load(&t->shared->changes);
+	} while (changes != t->seen);
+}
+
+bool soft_team_map(struct multicast *t, char *why, size_t why_bytes)
+{
+	bool is_short;
+
 	pthread_mutex_lock(&t->lock);
 	refresh_copies(t);
+	is_short = t->is_short;
+	if (is_short && why)
+		snprintf(why, why_bytes, "%s", t->failed);
 	pthread_mutex_unlock(&t->lock);
+	return !is_short;
 }
 
 /* ---- the shareable objects of this process --------------------------------------------------- */
@@ -189,7 +230,7 @@ static struct multicast *teams;
 static void map_teams(void)
 {
 	for (struct multicast *t = teams; t; t = t->next)
-		soft_team_map(t);
+		soft_team_map(t, NULL, 0);
 }
 
 void soft_teams_add(struct multicast *t)

@@ -66,10 +66,11 @@ struct own_binding { /* memory that this process has bound, and to which it hold
 
 struct multicast {
 	gpul_exec_team team;  /* must be first, because the interpreter's pointer to it is also a pointer to this struct */
-	pthread_mutex_t lock; /* protects copies, failed and seen; taken after the driver's lock, or without it by a worker */
+	pthread_mutex_t lock; /* protects copies, failed, is_short and seen; taken after the driver's lock, or without it by a worker */
 	struct shared_team *shared;
 	struct copy *copies;
-	char failed[128];        /* why a binding could not be mapped; "": all were mapped */
+	char failed[128];        /* why a binding could not be mapped; "": all are */
+	bool is_short;           /* a binding could not be mapped for lack of descriptors or memory: the next access tries again */
 	uint64_t seen;           /* shared->changes when the copies were mapped */
 	struct own_binding *own; /* protected by the driver's lock */
 	bool is_shareable;       /* between processes: bound memory must be shareable, too */
@@ -93,8 +94,9 @@ bool soft_memfd_name_begins(int fd, const char *wanted); /* true: fd is a memfd 
 uint64_t soft_own_pids(void);                            /* the inode of this process's PID namespace; 0: unknown */
 /* The find_copies of a team. */
 bool soft_team_find_copies(gpul_exec_team *team, uint64_t offset, gpul_exec_copies *out, char *why, size_t why_bytes);
-/* Map all memory that is bound now. */
-void soft_team_map(struct multicast *t);
+/* Map all memory that is bound now.  false: no descriptor or no memory is left for a part of it, and *why (unless NULL) has a sentence;
+ * the next call tries again.  Memory that cannot be opened for another reason is not a failure here: a kernel that accesses it faults. */
+bool soft_team_map(struct multicast *t, char *why, size_t why_bytes);
 /* Do this before each operation of a stream from now on.  The caller holds the driver's lock. */
 void soft_teams_add(struct multicast *t);
 void soft_teams_remove(struct multicast *t); /* does nothing if t was not added */

@@ -84,9 +84,10 @@ static CUresult set_rights(struct mapping *m, const CUmemAccessDesc *d, size_t n
 	size_t bytes = m->bytes;
 	int before = page_protection(m), after;
 	const bool has_pages = !m->memory->multicast;
+	char why[128];
 
-	if (!has_pages)
-		soft_team_map(m->memory->multicast);
+	if (!has_pages && !soft_team_map(m->memory->multicast, why, sizeof why))
+		return soft_refuse(CUDA_ERROR_OUT_OF_MEMORY, "cuMemSetAccess: a multicast object: %s", why);
 	for (size_t i = 0; i < n; i++)
 		apply_descriptor(&wanted, &d[i]);
 	after = page_protection(&wanted);

@@ -6,6 +6,8 @@
 #include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 enum { M2 = 2 << 20 };
 #define FD CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
@@ -325,6 +327,93 @@ static void the_device_supports_multicast(void **state)
 	assert_int_equal(best, M2);
 }
 
+/* ---- descriptors ----------------------------------------------------------------------------- */
+
+static rlim_t most_descriptors;
+
+/* Let this process open no further descriptor. */
+static void use_up_descriptors(void)
+{
+	struct rlimit limit;
+	const int lowest = dup(0);
+
+	assert_true(lowest >= 0 && !getrlimit(RLIMIT_NOFILE, &limit));
+	close(lowest);
+	most_descriptors = limit.rlim_cur;
+	limit.rlim_cur = (rlim_t)lowest;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+static void allow_descriptors(void)
+{
+	struct rlimit limit;
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	limit.rlim_cur = most_descriptors;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+static void access_is_refused_without_descriptors_and_given_with_them(void **state)
+{
+	const CUmemAccessDesc to = { .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE }, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+	const struct team t = make_team();
+	CUdeviceptr again;
+
+	(void)state;
+	ok(cuMulticastUnbind(t.object, 1, 0, M2));
+	use_up_descriptors();
+	ok(cuMulticastBindMem(t.object, 0, t.memory[1], 0, M2, 0));
+	ok(cuMemAddressReserve(&again, M2, 0, 0, 0));
+	ok(cuMemMap(again, M2, 0, t.object, 0));
+	assert_int_equal(cuMemSetAccess(again, M2, &to, 1), CUDA_ERROR_OUT_OF_MEMORY);
+	allow_descriptors();
+	ok(cuMemSetAccess(again, M2, &to, 1));
+	unmap(again, M2);
+	drop_team(&t);
+}
+
+static void a_kernel_finds_memory_that_could_not_be_mapped_before(void **state)
+{
+	const struct team t = make_team();
+	CUdeviceptr out;
+
+	(void)state;
+	store(t.at[0], 1);
+	store(t.at[1], 2);
+	ok(cuMulticastUnbind(t.object, 1, 0, M2));
+	use_up_descriptors();
+	ok(cuMulticastBindMem(t.object, 0, t.memory[1], 0, M2, 0));
+	allow_descriptors();
+	ok(cuMemAlloc(&out, 4));
+	ok(run("sum", t.multicast, &out));
+	assert_true(value_at(out) == 3);
+	ok(cuMemFree(out));
+	drop_team(&t);
+}
+
+/* The fault ends the context, not the object. */
+static void a_kernel_without_descriptors_faults_and_a_later_one_does_not(void **state)
+{
+	const struct team t = make_team();
+	CUdeviceptr out;
+
+	(void)state;
+	ok(cuMemAlloc(&out, 4));
+	ok(run("sum", t.multicast, &out)); /* starts the threads that run kernels */
+	ok(cuMulticastUnbind(t.object, 1, 0, M2));
+	use_up_descriptors();
+	ok(cuMulticastBindMem(t.object, 0, t.memory[1], 0, M2, 0));
+	assert_int_equal(run("sum", t.multicast, &out), CUDA_ERROR_ILLEGAL_ADDRESS);
+	allow_descriptors();
+	ok(cuCtxDestroy(context));
+	ok(cuCtxCreate(&context, NULL, 0, 0));
+	ok(cuMemAlloc(&out, 4));
+	ok(run("sum", t.multicast, &out));
+	assert_true(value_at(out) == 0);
+	ok(cuMemFree(out));
+	drop_team(&t);
+}
+
 #define IN_A_CONTEXT(test) cmocka_unit_test_setup_teardown(test, make_one, drop_one)
 
 int main(void)
@@ -340,6 +429,9 @@ int main(void)
 		IN_A_CONTEXT(refuses_bindings_that_do_not_fit),
 		IN_A_CONTEXT(a_shareable_object_needs_shareable_memory),
 		IN_A_CONTEXT(the_device_supports_multicast),
+		IN_A_CONTEXT(access_is_refused_without_descriptors_and_given_with_them),
+		IN_A_CONTEXT(a_kernel_finds_memory_that_could_not_be_mapped_before),
+		IN_A_CONTEXT(a_kernel_without_descriptors_faults_and_a_later_one_does_not),
 	};
 
 	return cmocka_run_group_tests(tests, init_two, NULL);
