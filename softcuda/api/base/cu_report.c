@@ -16,13 +16,10 @@ EXPORT const char *gpuloadSoftLastFaultLine(void);
 EXPORT void gpuloadSoftPrintFaults(int print);
 EXPORT void gpuloadSoftNameImages(const char *name);
 
-enum { SOURCE_LINE_BYTES = 200 };
-
 static atomic_bool faults_are_printed = true;
-static _Thread_local char image_name[128];
 
 static pthread_mutex_t fault_lock = PTHREAD_MUTEX_INITIALIZER;
-static char last_fault[sizeof(((gpul_exec_fault *)NULL)->text)], last_line[SOURCE_LINE_BYTES];
+static char last_fault[sizeof(((struct thread_texts *)NULL)->fault)], last_line[SOURCE_LINE_BYTES];
 
 static _Atomic int64_t load_time; /* when the first image was loaded, in seconds since 1970 */
 
@@ -147,24 +144,28 @@ void soft_report_kernel_fault(const gpul_exec_fault *fault)
  * none.  Each thread has its own buffer, which its next call overwrites. */
 const char *gpuloadSoftLastFault(void)
 {
-	static _Thread_local char copy[sizeof last_fault];
+	struct thread_texts *t = soft_thread_texts(true);
 
+	if (!t)
+		return "";
 	pthread_mutex_lock(&fault_lock);
-	memcpy(copy, last_fault, sizeof copy);
+	memcpy(t->fault, last_fault, sizeof t->fault);
 	pthread_mutex_unlock(&fault_lock);
-	return copy;
+	return t->fault;
 }
 
 /* Return the line of CUDA C++ that caused the newest kernel fault, without its newline; "" when the file or the line is unknown,
  * cannot be read, or has changed.  Each thread has its own buffer, which its next call overwrites. */
 const char *gpuloadSoftLastFaultLine(void)
 {
-	static _Thread_local char copy[sizeof last_line];
+	struct thread_texts *t = soft_thread_texts(true);
 
+	if (!t)
+		return "";
 	pthread_mutex_lock(&fault_lock);
-	memcpy(copy, last_line, sizeof copy);
+	memcpy(t->line, last_line, sizeof t->line);
 	pthread_mutex_unlock(&fault_lock);
-	return copy;
+	return t->line;
 }
 
 /* Choose whether faults are printed when they happen (not 0, the default).  0 is for a caller that reports them itself. */
@@ -177,18 +178,21 @@ void gpuloadSoftPrintFaults(int print)
  * NULL: "<ptx>", the default.  No call of the driver API has a parameter for such a name. */
 void gpuloadSoftNameImages(const char *name)
 {
+	struct thread_texts *t = soft_thread_texts(true);
 	char *whole = strdup(name ? name : "");
 
-	if (whole)
-		gpul_text_fit(whole, sizeof image_name);
-	snprintf(image_name, sizeof image_name, "%s", whole ? whole : "");
+	if (whole && t)
+		gpul_text_fit(whole, sizeof t->image_name);
+	if (t)
+		snprintf(t->image_name, sizeof t->image_name, "%s", whole ? whole : "");
 	free(whole);
 }
 
 const char *soft_image_name(void)
 {
+	const struct thread_texts *t = soft_thread_texts(false);
 	int64_t never = 0;
 
 	atomic_compare_exchange_strong(&load_time, &never, (int64_t)time(NULL));
-	return *image_name ? image_name : "<ptx>";
+	return t && *t->image_name ? t->image_name : "<ptx>";
 }

@@ -83,12 +83,12 @@ CUresult soft_check_initialised(void)
 
 /* ---- current contexts ------------------------------------------------------------------- */
 
-enum { FEW = 16 };
+enum { FEW = 2, FIRST_ROOM = 16 };
 
 static _Thread_local struct {
-	void *few[FEW]; /* the entries at the bottom of the stack */
-	void **more;    /* the entries above them; freed at thread exit */
-	int n, room;    /* n: number of entries; room: capacity of `more` */
+	void *few[FEW]; /* the oldest entries; few, because room for thread-local variables is short (cu_thread.c) */
+	void **more;    /* the newer entries; freed at thread exit */
+	int n, room;    /* room: capacity of `more` */
 } current;
 
 static pthread_key_t more_key;
@@ -116,7 +116,7 @@ static void **current_at(int n)
 /* Make room for another entry of the stack of current contexts; false: out of memory. */
 static bool grow_current(void)
 {
-	const int room = current.room ? 2 * current.room : FEW;
+	const int room = current.room ? 2 * current.room : FIRST_ROOM;
 	void **more;
 
 	pthread_once(&more_once, create_more_key);

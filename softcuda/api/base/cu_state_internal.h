@@ -193,6 +193,19 @@ void soft_source_line(const gpul_exec_fault *fault, int64_t loaded, char *buf, s
 /* Return the name that messages use for an image in memory: see gpuloadSoftNameImages. */
 const char *soft_image_name(void);
 
+/* ---- cu_thread.c ---------------------------------------------------------------------------- */
+
+enum { SOURCE_LINE_BYTES = 200 };
+
+struct thread_texts { /* of the calling thread; zeroed at first */
+	char fault[sizeof(((gpul_exec_fault *)NULL)->text)], line[SOURCE_LINE_BYTES];
+	char image_name[128]; /* of the images that the thread loads from memory; "": none was set */
+	gpul_error tools;
+};
+
+/* Return the texts of this thread.  NULL: out of memory, or, unless `create`, none was created yet. */
+struct thread_texts *soft_thread_texts(bool create);
+
 /* ---- cu_readable.c -------------------------------------------------------------------------- */
 
 /* Returns true if at least one byte of each page of this memory can be read.  Takes about 25 ns. */

@@ -71,11 +71,13 @@ int gpuloadSoftFinishTools(int at_once)
  * Returns the error text, or "" if the list is valid.  The next call overwrites the text. */
 const char *gpuloadSoftCheckTools(const char *list)
 {
-	static _Thread_local gpul_error err;
+	struct thread_texts *t = soft_thread_texts(true);
 
-	err = (gpul_error){ 0 };
-	(void)gpul_tools_check(list ? list : "", &err);
-	return err.text;
+	if (!t)
+		return "no memory is left";
+	t->tools = (gpul_error){ 0 };
+	(void)gpul_tools_check(list ? list : "", &t->tools);
+	return t->tools.text;
 }
 
 /* Let memcheck treat memory of cuMemAlloc as unwritten, although the caller has filled it.  No kernel may be using the memory. */

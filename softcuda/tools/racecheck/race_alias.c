@@ -173,19 +173,20 @@ static uint64_t address_of_copy(const gpul_exec_copies *c, unsigned n)
 {
 	static _Thread_local struct {
 		uint64_t memory_id, base, generation;
-	} known[GPUL_EXEC_MAX_DEVICES];
+	} recent[4], *known; /* few, because room for thread-local variables is short (cu_thread.c) */
 	const uint64_t now = atomic_load_explicit(&generation, memory_order_acquire);
 	const struct span *s;
 
-	if (known[n].generation != now || known[n].memory_id != c->memory_id[n]) {
+	known = &recent[n % 4];
+	if (known->generation != now || known->memory_id != c->memory_id[n]) {
 		pthread_rwlock_rdlock(&lock);
 		s = c->memory_id[n] ? find_memory(c->memory_id[n]) : NULL;
-		known[n].base = s ? s->base : 0;
-		known[n].memory_id = c->memory_id[n];
-		known[n].generation = now;
+		known->base = s ? s->base : 0;
+		known->memory_id = c->memory_id[n];
+		known->generation = now;
 		pthread_rwlock_unlock(&lock);
 	}
-	return known[n].base ? known[n].base + c->memory_at[n] : (uintptr_t)c->at[n];
+	return known->base ? known->base + c->memory_at[n] : (uintptr_t)c->at[n];
 }
 
 bool race_any_multicast(uint32_t lanes, const uint64_t at[LANES])

@@ -4,6 +4,7 @@
 - It exports exactly the calls of cu_calls_internal.h (implemented) and cu_refused_internal.h, where cuGetProcAddress finds them.
 - scripts/driver_calls.py, run on the CUDA headers here, would change neither cu_refused_internal.h nor docs/driver-calls.md: so the
   driver exports what the headers declare, and the table in docs/ is correct.
+- Its thread-local variables fit into what the loader keeps for libraries that a program opens, beside those of other libraries (cu_thread.c).
 - Each call of cudaTypedefs.h has the interfaces of the same CUDA versions for cuGetProcAddress.
 
 Prints one line for each difference.
@@ -15,6 +16,7 @@ BUILD = os.path.abspath(os.environ.get("GPULOAD_BUILD", os.path.join(ROOT, "buil
 # gpuload's additions
 EXTRA = {"gpuloadSoftLastFault", "gpuloadSoftLastFaultLine", "gpuloadSoftNameImages", "gpuloadSoftPrintFaults", "gpuloadSoftFinishTools",
          "gpuloadSoftForgetMemory", "gpuloadSoftDescribeDevice", "gpuloadSoftCheckTools"}
+MOST_THREAD_LOCAL_BYTES = 256
 GENERATED = ["softcuda/api/cu_refused_internal.h", "docs/driver-calls.md"]
 
 
@@ -22,6 +24,11 @@ def exported():
     so = os.path.join(BUILD, "softcuda", "libcuda-soft.so")
     out = subprocess.run(["nm", "-D", "--defined-only", so], capture_output=True, text=True, check=True).stdout
     return {f[-1] for f in map(str.split, out.splitlines()) if f[-2] in "TW"}
+
+
+def thread_local_bytes():
+    out = subprocess.run(["readelf", "-lW", os.path.join(BUILD, "softcuda", "libcuda-soft.so")], capture_output=True, text=True, check=True).stdout
+    return int(re.search(r"^ +TLS +(?:0x\w+ +){4}(0x\w+)", out, re.M)[1], 16)
 
 
 def listed(name, n_columns_behind):
@@ -81,6 +88,8 @@ def differences():
     yield from (f"{s} is both implemented and refused" for s in sorted(done & refused))
     if len(done) < 150 or len(refused) < 150:
         yield f"a list was read wrongly: {len(done)} and {len(refused)} calls"
+    if thread_local_bytes() > MOST_THREAD_LOCAL_BYTES:
+        yield f"libcuda-soft.so has {thread_local_bytes()} bytes of thread-local variables, more than {MOST_THREAD_LOCAL_BYTES}"
     include = include_folder()
     if not os.path.exists(f"{include}/cudaTypedefs.h"):
         return print(f"skipped the comparison with the headers: {include} has no cudaTypedefs.h")

@@ -1,0 +1,33 @@
+/* cu_thread.c — the texts of a thread, which are freed when it ends.
+ *
+ * They are not thread-local variables: some of the driver's are used in signal handlers, so that all of them are in the block that the
+ * loader keeps for libraries that a program opens.  It has some 1,600 bytes for all libraries of the process, and without room there
+ * dlopen() fails ("cannot allocate memory in static TLS block"). */
+#include "softcuda/api/base/cu_state_internal.h"
+
+#include <stdlib.h>
+
+static pthread_key_t key;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static bool has_key;
+
+static void create_key(void)
+{
+	has_key = pthread_key_create(&key, free) == 0;
+}
+
+struct thread_texts *soft_thread_texts(bool create)
+{
+	struct thread_texts *t;
+
+	pthread_once(&once, create_key);
+	t = has_key ? pthread_getspecific(key) : NULL;
+	if (t || !has_key || !create)
+		return t;
+	t = calloc(1, sizeof *t);
+	if (t && pthread_setspecific(key, t)) {
+		free(t);
+		t = NULL;
+	}
+	return t;
+}
