@@ -4,7 +4,7 @@ import argparse, contextlib, io, os, shutil, signal, subprocess, sys, tempfile, 
 
 CLIENTS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "clients")
 sys.path.insert(0, CLIENTS)
-import client, smaller
+import client, nccl_kills, smaller
 BUILD = os.path.abspath(os.environ.get("GPULOAD_BUILD", "build"))
 # In place of pytest: the tests of a "file" are the letters of its name, and each letter is what the test does.
 TESTS = """
@@ -191,6 +191,23 @@ class Scripts(unittest.TestCase):
             status, text = self.output("hecbench.py", "--build", folder, "--checkout", folder, PATH=f"{folder}/bin:{os.environ['PATH']}")
             self.assertEqual((status, text), (77, f"skipped: {folder}/softcuda/libcudart.so not found: "
                                                   f"run ninja {os.path.basename(folder)}/softcuda/libcudart.so.N first\n"))
+
+
+class Kills(unittest.TestCase):
+    def test_a_kill_is_the_same_each_time_and_they_reach_every_way(self):
+        kills = [nccl_kills.Kill(1, k) for k in range(200)]
+        self.assertEqual([str(k) for k in kills], [str(nccl_kills.Kill(1, k)) for k in range(200)])
+        self.assertNotEqual(str(kills[0]), str(nccl_kills.Kill(2, 0)))
+        self.assertEqual({(k.algorithm, k.protocol, k.transport) for k in kills}, set(nccl_kills.WAYS))
+        self.assertEqual({(k.n, k.victim) for k in kills}, {(n, v) for n in (2, 4) for v in range(n)})
+
+    def test_a_file_that_is_open_is_in_use(self):
+        with tempfile.NamedTemporaryFile(dir="/dev/shm") as f:
+            self.assertTrue(nccl_kills.in_use(f.name))
+            with tempfile.TemporaryDirectory(dir="/dev/shm") as d:
+                closed = f"{d}/file"
+                open(closed, "w", encoding="ascii").close()
+                self.assertFalse(nccl_kills.in_use(closed))
 
 
 if __name__ == "__main__":

@@ -39,6 +39,18 @@ N_SHORT = 3
 ROW = re.compile(r"^ +\d+ +\d+ +(\w+) +([a-z]\w*|) *-?\d+ +[\d.]+ +[\d.]+ +[\d.]+ +(\S+)(?: +[\d.]+ +[\d.]+ +[\d.]+ +(\S+))?", re.M)
 
 
+def find_nccl(args):
+    """The folders of NCCL from PyPI, and of the CUDA toolkit."""
+    cuda = os.environ.get("CUDA_HOME", "/usr/local/cuda")
+    if not os.path.exists(f"{cuda}/include/cuda_runtime.h") or not shutil.which("gcc"):
+        client.skip("no gcc, or no CUDA toolkit with the headers of its runtime")
+    return f"{client.site_packages(client.environment(args, [NCCL]))}/nvidia/nccl", cuda
+
+
+def environment(nccl, cuda):
+    return {**os.environ, "LD_LIBRARY_PATH": os.pathsep.join(filter(None, [f"{nccl}/lib", f"{cuda}/lib64", os.environ.get("LD_LIBRARY_PATH")]))}
+
+
 def build_program(args, name, nccl, cuda):
     """The path of a program of programs/."""
     program = f"{args.work}/{name}"
@@ -133,11 +145,8 @@ def main():
     a.add_argument("--gpus", type=int, nargs="+", default=(1, 2, 4, 8), metavar="N", help="numbers of GPUs for nccl-tests (default: 1 2 4 8)")
     a.set_defaults(limit=600)
     args = client.begin(a)
-    cuda = os.environ.get("CUDA_HOME", "/usr/local/cuda")
-    if not os.path.exists(f"{cuda}/include/cuda_runtime.h") or not shutil.which("gcc"):
-        client.skip("no gcc, or no CUDA toolkit with the headers of its runtime")
-    nccl = f"{client.site_packages(client.environment(args, [NCCL]))}/nvidia/nccl"
-    env = {**os.environ, "LD_LIBRARY_PATH": os.pathsep.join(filter(None, [f"{nccl}/lib", f"{cuda}/lib64", os.environ.get("LD_LIBRARY_PATH")]))}
+    nccl, cuda = find_nccl(args)
+    env = environment(nccl, cuda)
     results = client.Results()
     run_first(args, results, build_program(args, "nccl_first", nccl, cuda), env)
     run_walk(args, results, build_program(args, "nccl_walk", nccl, cuda), env)
