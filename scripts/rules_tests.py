@@ -59,7 +59,7 @@ def write_tests(w, products):
     """Programs below tests/: each .c file with a main is a program, each so_*.c a shared object that tests open, and
     the other files of a folder are helpers that its programs link."""
     by_folder = {}
-    own_rules = ("tests/clients/programs/nccl_", "tests/clients/programs/offload_", "tests/fuzz/", "tests/inputs/", "tests/install/", "tests/loader/pitfalls/", "tests/support/")  # or scripts
+    own_rules = ("tests/clients/programs/nccl_", "tests/clients/programs/offload_", "tests/clients/programs/ucx_", "tests/fuzz/", "tests/inputs/", "tests/install/", "tests/loader/pitfalls/", "tests/support/")  # or scripts
     no_headers = () if w.have["libibverbs"].where else ("tests/rdma/verbs/",)
     for c in files("tests", ".c"):
         if not c.startswith(own_rules + no_headers):
