@@ -4,9 +4,15 @@
  *                every 8th turn: the clock, for the deadlines
  *
  * A failure can come from the link (a deadline, a wrong message), from the backend (an error completion), or from the
- * watching thread (the socket).  The first failure breaks the path, and is reported to the peer.  The socket may report
- * the end of the peer before the data path has delivered data that the peer has already sent, so the data path is read
- * first. */
+ * watching thread (the socket).  The first failure breaks the path, and is reported to the peer.
+ *
+ *     sender                                    receiver
+ *     send ─────────── data path ─────────────> its receive ends: it closes
+ *       │ <┄┄┄┄ acknowledgement, maybe lost ┄┄┄ │
+ *     the send has ended, too <── BYE, totals ──┘
+ *
+ * The socket may report the end of the peer before the data path has delivered what the peer has sent, so the data path is read first.
+ * And the path is broken before it has acknowledged what the peer has received, so the totals of a peer that closes end those sends. */
 #include "rdma/rdma_internal.h"
 
 #include <stdio.h>
@@ -17,9 +23,12 @@
 #include "core/clock.h"
 #include "core/log.h"
 
-/* After the end of the peer, the data path is read until no event has arrived for this time:
- * over TCP, a message arrives in many parts. */
+/* After the end of the peer, the data path is read until no event has arrived for this time, and in so many turns (this thread may have
+ * waited for a CPU for longer): over TCP, a message arrives in many parts. */
 static const uint64_t DRAIN_NS = 5000000;
+enum { DRAIN_TURNS = 16 };
+/* The same while messages are missing that the peer has sent before it closed: over TCP, lost packets are repeated after 0.2 s and more. */
+static const uint64_t DRAIN_SENT_NS = 1000000000;
 
 /* ---- failure ----------------------------------------------------------------------------------------- */
 
@@ -27,12 +36,15 @@ static const uint64_t DRAIN_NS = 5000000;
 static gpul_status break_conn(gpul_rdma_conn *c, gpul_error *err)
 {
 	gpul_rdma_failure why;
+	gpul_rdma_totals peer;
 
 	gpul_rdma_conn_failed(c, &why);
 	if (!c->broken) {
 		c->broken = true;
+		if (gpul_rdma_conn_peer_closed(c, &peer))
+			gpul_rdma_link_peer_closed(c->link, &peer, &c->ops[c->ops_done], c->n_ops - c->ops_done);
 		gpul_rdma_link_fail(c->link, &why);
-		gpul_rdma_watch_end(c->watched, &why); /* done before breaking the path, so that the peer reads the
+		gpul_rdma_watch_end(c->watched, &why, (gpul_rdma_totals){ 0 }); /* done before breaking the path, so that the peer reads the
 							 * cause first */
 		c->r->backend->break_path(c->path);
 		if (c->copies)
@@ -117,16 +129,30 @@ static gpul_status turn(gpul_rdma_conn *c, unsigned *n_events, gpul_rdma_failure
 	return st ? st : post_all(c, why);
 }
 
+/* Return how long to wait for the next event of a peer that has ended. */
+static uint64_t drain_limit(gpul_rdma_conn *c)
+{
+	gpul_rdma_totals peer;
+
+	return gpul_rdma_conn_peer_closed(c, &peer) && gpul_rdma_link_lacks(c->link, &peer) ? DRAIN_SENT_NS : DRAIN_NS;
+}
+
 /* Called when the peer has ended: read the data that it sent before. */
 static void drain_path(gpul_rdma_conn *c)
 {
 	gpul_rdma_failure ignored = { 0 };
-	uint64_t last_ns = gpul_clock_ns();
+	uint64_t last_ns = gpul_clock_ns(), limit_ns = drain_limit(c);
 	unsigned n_events = 0;
 
-	while (!turn(c, &n_events, &ignored) && gpul_clock_ns() - last_ns < DRAIN_NS)
-		if (n_events)
-			last_ns = gpul_clock_ns();
+	for (unsigned idle_turns = 0; idle_turns < DRAIN_TURNS || gpul_clock_ns() - last_ns < limit_ns; idle_turns++) {
+		if (turn(c, &n_events, &ignored))
+			return;
+		if (!n_events)
+			continue;
+		idle_turns = 0;
+		last_ns = gpul_clock_ns();
+		limit_ns = drain_limit(c);
+	}
 }
 
 gpul_status gpul_rdma_progress(gpul_rdma_conn *c, bool *busy, gpul_error *err)
@@ -140,9 +166,9 @@ gpul_status gpul_rdma_progress(gpul_rdma_conn *c, bool *busy, gpul_error *err)
 		return break_conn(c, err);
 	}
 	if (turn(c, &n_events, &why))
-		gpul_rdma_conn_fail(c, &why);
+		gpul_rdma_conn_fail(c, &why, NULL);
 	else if (gpul_rdma_link_failed(c->link)->status)
-		gpul_rdma_conn_fail(c, gpul_rdma_link_failed(c->link));
+		gpul_rdma_conn_fail(c, gpul_rdma_link_failed(c->link), NULL);
 	else {
 		if (busy)
 			*busy = c->n_ops > c->ops_done || gpul_rdma_link_busy(c->link);
@@ -167,7 +193,7 @@ void gpul_rdma_conn_close(gpul_rdma_conn *c)
 	b = c->r->backend;
 	if (c->watched) {
 		gpul_rdma_conn_forget(c);
-		gpul_rdma_watch_end(c->watched, NULL);
+		gpul_rdma_watch_end(c->watched, NULL, gpul_rdma_link_totals(c->link));
 		gpul_rdma_watch_remove(c->watched);
 	}
 	if (c->path) {

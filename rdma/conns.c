@@ -25,13 +25,15 @@ void gpul_rdma_conn_forget(gpul_rdma_conn *c)
 	pthread_mutex_unlock(&c->r->lock);
 }
 
-void gpul_rdma_conn_fail(gpul_rdma_conn *c, const gpul_rdma_failure *why)
+void gpul_rdma_conn_fail(gpul_rdma_conn *c, const gpul_rdma_failure *why, const gpul_rdma_totals *totals)
 {
 	const uint64_t one = 1;
 
 	pthread_mutex_lock(&c->lock);
 	if (!c->failure.status) {
 		c->failure = *why;
+		c->peer_closed = totals != NULL;
+		c->peer = totals ? *totals : (gpul_rdma_totals){ 0 };
 		if (!c->failure.peer[0])
 			memcpy(c->failure.peer, c->info.peer, sizeof c->failure.peer);
 		if (!c->failure.after_ns)
@@ -47,6 +49,17 @@ void gpul_rdma_conn_failed(gpul_rdma_conn *c, gpul_rdma_failure *out)
 	pthread_mutex_lock(&c->lock);
 	*out = c->failure;
 	pthread_mutex_unlock(&c->lock);
+}
+
+bool gpul_rdma_conn_peer_closed(gpul_rdma_conn *c, gpul_rdma_totals *out)
+{
+	bool closed;
+
+	pthread_mutex_lock(&c->lock);
+	closed = c->peer_closed;
+	*out = c->peer;
+	pthread_mutex_unlock(&c->lock);
+	return closed;
 }
 
 int gpul_rdma_conn_fd(const gpul_rdma_conn *c)

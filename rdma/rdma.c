@@ -68,7 +68,7 @@ static void on_event(void *context)
 		return;
 	pthread_mutex_lock(&r->lock);
 	for (gpul_rdma_conn *c = r->conns; c; c = c->next)
-		gpul_rdma_conn_fail(c, &why);
+		gpul_rdma_conn_fail(c, &why, NULL);
 	pthread_mutex_unlock(&r->lock);
 }
 

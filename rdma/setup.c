@@ -182,9 +182,9 @@ gpul_status gpul_rdma_conn_join(gpul_rdma_conn *c, const gpul_rdma_hello *peer, 
 	return r->backend->connect_path(c->path, peer->description, peer->description_bytes, err);
 }
 
-static void on_failed(void *context, const gpul_rdma_failure *why)
+static void on_failed(void *context, const gpul_rdma_failure *why, const gpul_rdma_totals *totals)
 {
-	gpul_rdma_conn_fail(context, why);
+	gpul_rdma_conn_fail(context, why, totals);
 }
 
 gpul_status gpul_rdma_conn_watch(gpul_rdma_conn *c, gpul_rdma_channel *channel, const gpul_rdma_hello *peer, gpul_error *err)

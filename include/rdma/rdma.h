@@ -255,9 +255,11 @@ gpul_status gpul_rdma_connect_as(gpul_rdma *r, const char *address, const gpul_r
 gpul_status gpul_rdma_connect_secret(gpul_rdma *r, const char *address, const char *secret, const gpul_rdma_identity *as, int timeout_ms,
 				     gpul_rdma_conn **out, gpul_error *err);
 
-/** Close a connection: the peer's requests end with "closed by the peer".
+/** Close a connection: the peer's requests end with "the peer has closed the connection".
  *
- * Requests in flight are dropped; after it returns, the peer can no longer change local memory.
+ * An end may close as soon as its last receive or send has ended: what has been received here has also been sent at the peer, and what has
+ * been sent here is received there, if a receive waits for it.  Puts are not counted: before closing, wait for a message from an end that
+ * puts.  Requests in flight are dropped; after it returns, the peer can no longer change local memory.
  * NULL is fine. */
 void gpul_rdma_conn_close(gpul_rdma_conn *c);
 

@@ -11,7 +11,7 @@
 #include "rdma/ofi/ofi_internal.h"
 
 enum { ENTRIES = 64 };
-static const uint64_t GRACE_NS = 50000000, REFUSAL_NS = 2000000000;
+static const uint64_t GRACE_NS = 500000000, REFUSAL_NS = 2000000000;
 
 static const char *const PEER_GONE = "the peer's process has ended, or has closed the connection: see the messages of that process";
 static const char

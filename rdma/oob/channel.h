@@ -62,8 +62,8 @@ gpul_status gpul_rdma_channel_send(gpul_rdma_channel *c, const gpul_rdma_frame *
 /** Receive a frame that has arrived.
  *
  * @c    channel
- * @out  filled if *got: HELLO, WELCOME, READY, BEAT, or one with credentials
- * @got  false: no whole frame has arrived
+ * @out  filled if *got: HELLO, WELCOME, READY, BEAT, or one with credentials; with a failure: REFUSED, FAILED or BYE
+ * @got  false: no whole frame has arrived; untouched if a frame is invalid
  * @why  receives the failure: REFUSED or FAILED (by_peer = 1), BYE (ESHUTDOWN), the end of the peer's process (EPIPE), a
  *       broken connection (errno), an invalid frame (GPUL_EFORMAT)
  * Threads one thread at a time */

@@ -28,6 +28,8 @@ struct gpul_rdma_watched {
 				    * report */
 	bool ended; /* it has failed or ended, or is being removed: no more callbacks */
 	bool said;  /* FAILED or BYE has been sent */
+	bool bye;   /* the peer has closed the connection, with these totals */
+	gpul_rdma_totals totals;
 };
 
 struct gpul_rdma_watch {
@@ -61,10 +63,16 @@ static bool end_watched(gpul_rdma_watched *e)
 static void receive_frames(gpul_rdma_watched *e, gpul_rdma_failure *why)
 {
 	gpul_rdma_frame frame;
-	bool got;
 
 	for (int i = 0; i < MAX_FRAMES; i++) {
-		if (gpul_rdma_channel_receive(e->channel, &frame, &got, why) || !got)
+		bool got = false;
+
+		if (gpul_rdma_channel_receive(e->channel, &frame, &got, why)) {
+			e->bye = got && frame.type == GPUL_RDMA_BYE;
+			e->totals = e->bye ? frame.totals : (gpul_rdma_totals){ 0 };
+			return;
+		}
+		if (!got)
 			return;
 		gpul_rdma_lease_received(&e->lease, gpul_clock_ns());
 		if (frame.type != GPUL_RDMA_BEAT) {
@@ -125,7 +133,7 @@ static void serve_watched(gpul_rdma_watched *e, uint32_t events)
 		if (!why.peer[0])
 			memcpy(why.peer, gpul_rdma_channel_peer(e->channel), sizeof why.peer);
 		pthread_mutex_unlock(&w->lock);
-		e->on_failure(e->context, &why);
+		e->on_failure(e->context, &why, e->bye ? &e->totals : NULL);
 		pthread_mutex_lock(&w->lock);
 	}
 	w->busy = NULL;
@@ -295,7 +303,7 @@ gpul_status gpul_rdma_watch_add_fd(gpul_rdma_watch *w, int fd, gpul_rdma_on_read
 	return add_watched(w, &e, out, err);
 }
 
-void gpul_rdma_watch_end(gpul_rdma_watched *e, const gpul_rdma_failure *why)
+void gpul_rdma_watch_end(gpul_rdma_watched *e, const gpul_rdma_failure *why, gpul_rdma_totals totals)
 {
 	gpul_rdma_frame frame = { .type = why ? GPUL_RDMA_FAILED : GPUL_RDMA_BYE };
 	gpul_rdma_failure ignored = { 0 }; /* errors are ignored: the peer may have ended
@@ -311,6 +319,8 @@ void gpul_rdma_watch_end(gpul_rdma_watched *e, const gpul_rdma_failure *why)
 		return;
 	if (why)
 		frame.failure = *why;
+	else
+		frame.totals = totals;
 	(void)gpul_rdma_channel_send(e->channel, &frame, &ignored);
 	gpul_rdma_channel_shutdown(e->channel);
 }

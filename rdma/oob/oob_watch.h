@@ -21,8 +21,8 @@ typedef struct gpul_rdma_watched gpul_rdma_watched; /* a watched channel or desc
 
 /* Callbacks run on the watch's thread, one at a time.  They must return soon, because no heartbeat
  * is sent meanwhile, and must not call add or remove.  on_failure is called at most once for each
- * channel. */
-typedef void gpul_rdma_on_failure(void *context, const gpul_rdma_failure *why);
+ * channel; totals: of a peer that has closed the connection, not checked; NULL: it has not. */
+typedef void gpul_rdma_on_failure(void *context, const gpul_rdma_failure *why, const gpul_rdma_totals *totals);
 typedef void gpul_rdma_on_readable(void *context);
 
 /** Start the thread.
@@ -64,9 +64,9 @@ gpul_status gpul_rdma_watch_add(gpul_rdma_watch *w, gpul_rdma_channel *c, uint64
 gpul_status gpul_rdma_watch_add_fd(gpul_rdma_watch *w, int fd, gpul_rdma_on_readable *on_readable, void *context, gpul_rdma_watched **out,
 				   gpul_error *err);
 
-/* End a connection: send FAILED with the reason (NULL: BYE), shut the socket down, and call no callback from now on; one may
- * still be running.  Only the first call has an effect.  Never blocks.  Any thread may call, also in a callback. */
-void gpul_rdma_watch_end(gpul_rdma_watched *e, const gpul_rdma_failure *why);
+/* End a connection: send FAILED with the reason, or (why NULL) BYE with the totals, shut the socket down, and call no callback from
+ * now on; one may still be running.  Only the first call has an effect.  Never blocks.  Any thread may call, also in a callback. */
+void gpul_rdma_watch_end(gpul_rdma_watched *e, const gpul_rdma_failure *why, gpul_rdma_totals totals);
 
 /* Stop watching: when this returns, the callback is not running and will not be called.  The caller
  * must not hold a lock that the callback takes.  Nothing is sent: call gpul_rdma_watch_end() first,

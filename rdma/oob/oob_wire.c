@@ -37,6 +37,12 @@ static bool has_credentials(unsigned type)
 	return type >= GPUL_RDMA_IDENTIFY && type <= GPUL_RDMA_PROOF;
 }
 
+/* The size of a payload that is checked by its user, not here. */
+static size_t plain_bytes(unsigned type)
+{
+	return type == GPUL_RDMA_BYE ? sizeof(gpul_rdma_totals) : has_credentials(type) ? sizeof(gpul_rdma_credentials) : 0;
+}
+
 /* Terminate a text, replace unprintable characters (they could harm terminals and logs), and
  * zero the bytes after its end. */
 static void clean_text(char *text, size_t room)
@@ -76,6 +82,9 @@ size_t gpul_rdma_frame_encode(const gpul_rdma_frame *frame, unsigned char out[GP
 		clean_failure(&f);
 		n_bytes = sizeof f;
 		memcpy(payload, &f, n_bytes);
+	} else if (type == GPUL_RDMA_BYE) {
+		n_bytes = sizeof frame->totals;
+		memcpy(payload, &frame->totals, n_bytes);
 	} else if (has_credentials(type)) {
 		n_bytes = sizeof frame->credentials;
 		memcpy(payload, &frame->credentials, n_bytes);
@@ -199,13 +208,12 @@ gpul_status gpul_rdma_frame_decode(const void *bytes, size_t n_bytes, gpul_rdma_
 		st = read_hello(name, payload, payload_bytes, &out->hello, err);
 	else if (has_failure(type))
 		st = read_failure(name, payload, payload_bytes, &out->failure, err);
-	else if (has_credentials(type) && payload_bytes == sizeof out->credentials)
-		memcpy(&out->credentials, payload, payload_bytes);
+	else if (payload_bytes != plain_bytes(type))
+		st = gpul_fail(err, GPUL_EFORMAT, 0, "%s message has %zu bytes instead of %zu", name, payload_bytes, plain_bytes(type));
+	else if (type == GPUL_RDMA_BYE)
+		memcpy(&out->totals, payload, payload_bytes);
 	else if (has_credentials(type))
-		st = gpul_fail(err, GPUL_EFORMAT, 0, "%s message has %zu bytes instead of %zu", name, payload_bytes,
-			       sizeof out->credentials);
-	else if (payload_bytes)
-		st = gpul_fail(err, GPUL_EFORMAT, 0, "%s message has %zu bytes instead of 0", name, payload_bytes);
+		memcpy(&out->credentials, payload, payload_bytes);
 	if (st)
 		return st;
 	out->type = (gpul_rdma_frame_type)type;

@@ -12,7 +12,7 @@
  *      0       4      6        8
  *     ┌───────┬──────┬────────┬─────────┐   A frame.  Numbers are little endian.  The ends run on machines that do
  *     │ magic │ type │ bytes  │ payload │   not know each other, so nothing received is used before it was checked.
- *     └───────┴──────┴────────┴─────────┘   READY, BEAT and BYE have no payload. */
+ *     └───────┴──────┴────────┴─────────┘   READY and BEAT have no payload, BYE has gpul_rdma_totals. */
 #ifndef GPULOAD_RDMA_OOB_OOB_WIRE_H
 #define GPULOAD_RDMA_OOB_OOB_WIRE_H
 
@@ -27,7 +27,7 @@ extern "C" {
 #endif
 
 enum {
-	GPUL_RDMA_WIRE_VERSION = 1,
+	GPUL_RDMA_WIRE_VERSION = 2, /* 1: BYE had no payload */
 	GPUL_RDMA_FRAME_HEAD_BYTES = 8,
 	GPUL_RDMA_MAX_PAYLOAD = 4096,
 	GPUL_RDMA_FRAME_BYTES = GPUL_RDMA_FRAME_HEAD_BYTES + GPUL_RDMA_MAX_PAYLOAD, /* limit of the bytes of a frame */
@@ -97,6 +97,7 @@ typedef struct gpul_rdma_frame {
 	union {
 		gpul_rdma_hello hello;             /* payload of HELLO and WELCOME */
 		gpul_rdma_failure failure;         /* payload of REFUSED and FAILED */
+		gpul_rdma_totals totals;           /* payload of BYE */
 		gpul_rdma_credentials credentials; /* payload of IDENTIFY, CHALLENGE and PROOF */
 	};
 } gpul_rdma_frame;

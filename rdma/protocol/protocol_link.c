@@ -56,7 +56,7 @@ static void begin_counters(gpul_rdma_link *l)
 {
 	const uint32_t first = l->desc.first_counter;
 
-	l->sends_head = l->sends_tail = l->ready_head = l->ready_tail = first;
+	l->sends_head = l->sends_tail = l->next_message = l->ready_head = l->ready_tail = first;
 	l->parts_head = l->parts_grant = l->parts_tail = first;
 	l->grants_head = l->grants_written = l->grants_known = l->grants_tail = l->highest_arrived = first;
 	l->puts_head = l->puts_tail = l->signals_head = l->signals_tail = l->flushes_head = l->flushes_tail = first;
@@ -301,6 +301,11 @@ void gpul_rdma_link_fail(gpul_rdma_link *l, const gpul_rdma_failure *why)
 const gpul_rdma_failure *gpul_rdma_link_failed(const gpul_rdma_link *l)
 {
 	return &l->failure;
+}
+
+gpul_rdma_totals gpul_rdma_link_totals(const gpul_rdma_link *l)
+{
+	return (gpul_rdma_totals){ .received = gpul_rdma_count_received(l), .sent = gpul_rdma_count_sent(l) };
 }
 
 bool gpul_rdma_link_busy(const gpul_rdma_link *l)

@@ -51,9 +51,10 @@ struct request {
 	uint64_t deadline_ns, begun_ns;
 	gpul_rdma_span span;
 	union {
-		/* number of bytes for which a slot has been taken */
 		struct {
-			uint64_t taken;
+			uint64_t taken;   /* number of bytes for which a slot has been taken */
+			uint32_t message; /* number of the message, once it has a slot */
+			bool has_slot;
 		} send;
 		struct {
 			uint64_t bytes[GPUL_RDMA_MAX_PARTS];
@@ -143,12 +144,13 @@ struct gpul_rdma_link {
 	/* The state of sends: */
 	uint16_t sends[GPUL_RDMA_REQUESTS];
 	uint32_t sends_head, sends_tail;
-	uint32_t next_slot;   /* sequence number of the next slot to take, from 1 */
-	uint32_t group_taken; /* bit i: part i of the multi-receive at next_slot has its message */
-	bool has_message;     /* the slot before next_slot exists: one has been taken or skipped */
-	bool in_message;      /* a send has taken some of its slots, and needs more */
-	bool buffer_ended;    /* the slot before next_slot was the last one of its buffer */
-	uint16_t message;     /* message number of the slot before next_slot */
+	uint32_t next_slot;    /* sequence number of the next slot to take, from 1 */
+	uint32_t group_taken;  /* bit i: part i of the multi-receive at next_slot has its message */
+	bool has_message;      /* the slot before next_slot exists: one has been taken or skipped */
+	bool in_message;       /* a send has taken some of its slots, and needs more */
+	bool buffer_ended;     /* the slot before next_slot was the last one of its buffer */
+	uint16_t message;      /* message number of the slot before next_slot */
+	uint32_t next_message; /* number of the next message that has no slot; of a multi-receive, of its first one */
 	struct stages out;
 	struct out_stage out_stages[MAX_STAGES];
 	uint8_t ready[MAX_STAGES]; /* ring of the staged segments whose copy has ended */
@@ -303,5 +305,10 @@ void gpul_rdma_stage_sent(gpul_rdma_link *l, unsigned stage);
 void gpul_rdma_copied_out(gpul_rdma_link *l, unsigned stage);
 void gpul_rdma_copied_in(gpul_rdma_link *l, unsigned stage);
 void gpul_rdma_repeat_grants(gpul_rdma_link *l);
+
+/* ---- the totals of an end that closes: sent in send.c, received in recv.c --------------------------------- */
+
+uint32_t gpul_rdma_count_sent(const gpul_rdma_link *l);
+uint32_t gpul_rdma_count_received(const gpul_rdma_link *l);
 
 #endif

@@ -414,3 +414,21 @@ gpul_status gpul_rdma_link_recv(gpul_rdma_link *l, const gpul_rdma_span *spans, 
 		};
 	return GPUL_OK;
 }
+
+/* ---- totals -------------------------------------------------------------------------------------- */
+
+uint32_t gpul_rdma_count_received(const gpul_rdma_link *l)
+{
+	uint32_t n = l->parts_tail; /* some parts from here on may have ended, too */
+
+	while (n != l->parts_head && l->parts[n & SLOT_MASK].ended)
+		n++;
+	return n;
+}
+
+bool gpul_rdma_link_lacks(const gpul_rdma_link *l, const gpul_rdma_totals *peer)
+{
+	const uint32_t received = gpul_rdma_count_received(l);
+
+	return !l->failure.status && (int32_t)(peer->sent - received) > 0 && peer->sent - received <= l->parts_head - received;
+}

@@ -118,15 +118,21 @@ static bool find_slot(gpul_rdma_link *l, uint32_t tag, gpul_rdma_slot *s)
 
 /* Advance past a slot that has been taken.  The slots of a multi-receive are passed together, when
  * all of them have been taken. */
-static void pass_slot(gpul_rdma_link *l, const gpul_rdma_slot *s, bool more)
+static void pass_slot(gpul_rdma_link *l, struct request *r, const gpul_rdma_slot *s, bool more)
 {
 	const unsigned n = SLOT_PARTS(s);
 
+	if (!r->send.has_slot)
+		r->send.message = l->next_message + SLOT_PART(s);
+	if (!r->send.has_slot && n == 1)
+		l->next_message++;
+	r->send.has_slot = true;
 	if (n > 1) {
 		l->group_taken |= 1u << SLOT_PART(s);
 		if (l->group_taken + 1 != 1u << n)
 			return;
 		l->group_taken = 0;
+		l->next_message += n;
 	}
 	l->has_message = true;
 	l->in_message = more;
@@ -242,7 +248,7 @@ static bool send_segment(gpul_rdma_link *l, struct take *t, struct request *r)
 		r->ops_left += emit_segment(l, t, area, r->span.at + taken, &slot, bytes, last, r->index, NO_STAGE);
 	}
 	r->send.taken += bytes;
-	pass_slot(l, &slot, !last);
+	pass_slot(l, r, &slot, !last);
 	r->emitted = last;
 	return true;
 }
@@ -340,6 +346,65 @@ gpul_status gpul_rdma_link_send(gpul_rdma_link *l, const gpul_rdma_span *span, u
 	r->span = *span;
 	r->tag = tag;
 	r->send.taken = 0;
+	r->send.has_slot = false;
 	l->sends[l->sends_head++ & REQUEST_MASK] = r->index;
 	return GPUL_OK;
+}
+
+/* ---- totals -------------------------------------------------------------------------------------- */
+
+/* Return the number of the first message that no send has begun: in a multi-receive, behind those whose predecessors have a send. */
+static uint32_t first_unsent(const gpul_rdma_link *l)
+{
+	return l->next_message + (uint32_t)__builtin_ctz(~l->group_taken);
+}
+
+uint32_t gpul_rdma_count_sent(const gpul_rdma_link *l)
+{
+	uint32_t n = first_unsent(l);
+
+	for (unsigned i = 0; i < GPUL_RDMA_REQUESTS; i++) {
+		const struct request *r = &l->requests[i];
+
+		if (r->kind == SEND && !r->ended && r->send.has_slot && (int32_t)(r->send.message - n) < 0)
+			n = r->send.message;
+	}
+	return n;
+}
+
+/* Mark the sends of which something is not posted: an operation, or a staged segment. */
+static void mark_unposted(const gpul_rdma_link *l, const gpul_rdma_op *unposted, unsigned n_unposted, bool *marks)
+{
+	uint64_t stages = l->out.copying;
+
+	for (uint32_t i = l->out.copies_tail; i != l->out.copies_head; i++)
+		stages |= 1ull << l->out.copies[i % MAX_STAGES];
+	for (uint32_t i = l->ready_tail; i != l->ready_head; i++)
+		stages |= 1ull << l->ready[i % MAX_STAGES];
+	for (; stages; stages &= stages - 1)
+		marks[l->out_stages[__builtin_ctzll(stages)].request] = true;
+	for (unsigned i = 0; i < n_unposted; i++) {
+		const uint64_t id = unposted[i].id;
+
+		if (id >> 48 == ID_QUEUE && unposted[i].kind != GPUL_RDMA_OP_RECV && unposted[i].kind != GPUL_RDMA_OP_CONTROL)
+			marks[l->queues[id >> 32 & 0xffff].flights[(uint32_t)id & l->depth_mask].request] = true;
+	}
+}
+
+void gpul_rdma_link_peer_closed(gpul_rdma_link *l, const gpul_rdma_totals *peer, const gpul_rdma_op *unposted, unsigned n_unposted)
+{
+	bool marks[GPUL_RDMA_REQUESTS + 1] = { false }, claimed[GPUL_RDMA_REQUESTS] = { false };
+
+	if (l->failure.status || (int32_t)(first_unsent(l) - peer->received) < 0)
+		return;
+	mark_unposted(l, unposted, n_unposted, marks);
+	for (unsigned i = 0; i < GPUL_RDMA_REQUESTS; i++) {
+		const struct request *r = &l->requests[i];
+
+		claimed[i] = r->kind == SEND && !r->ended && r->send.has_slot && (int32_t)(r->send.message - peer->received) < 0;
+		if (claimed[i] && (!r->emitted || marks[i]))
+			return;
+	}
+	for (unsigned i = 0; i < GPUL_RDMA_REQUESTS; i++)
+		l->requests[i].ended |= claimed[i];
 }

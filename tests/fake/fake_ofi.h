@@ -39,6 +39,7 @@ typedef struct fake_ofi_behaviour {
 					  * during a connect; default 1 */
 	bool reverse;           /* writes take effect, and completions are read, in reverse order */
 	bool ignores_domains;   /* in the hints, as ofi_rxm of 1.17 does */
+	bool unacknowledged;    /* writes take effect, but do not complete */
 	bool deaf;              /* writes are accepted, but nothing happens: the network is
 					  * cut */
 } fake_ofi_behaviour;

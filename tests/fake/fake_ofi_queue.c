@@ -148,7 +148,7 @@ static void receive(struct fake_ep *target)
 			at = &(*at)->next;
 		w = take_write(target, at, &from);
 		right = take_effect(target, w);
-		if (from && w->flags & FI_DELIVERY_COMPLETE)
+		if (from && w->flags & FI_DELIVERY_COMPLETE && !fake_ofi_behave()->unacknowledged)
 			complete_write(from, w, right ? 0 : FI_ECANCELED, right ? 0 : FI_ENOENT);
 		fake_ofi_free(w);
 		if (!right)
@@ -274,7 +274,7 @@ static void send_write(struct fake_ep *from, struct fake_ep *target, const struc
 	from->under_way++;
 	n_writes++;
 	n_silent += !(flags & FI_COMPLETION);
-	if (!(flags & FI_DELIVERY_COMPLETE) && !fake_ofi_behave()->deaf)
+	if (!(flags & FI_DELIVERY_COMPLETE) && !fake_ofi_behave()->deaf && !fake_ofi_behave()->unacknowledged)
 		complete_write(from, w, 0, 0);
 }
 

@@ -23,7 +23,7 @@ class Exchanges(case.OneGuest):
     def test_the_unit_programs(self):
         env = "GPULOAD_TEST_BACKEND=verbs GPULOAD_LOG=off"
         limit_s = 300  # rxe of Linux 6.12 sometimes waits 50 s for a broken queue pair when it is destroyed ("cleanup failed, err = -110")
-        for program in ("test_rdma", "verbs/device_faults"):
+        for program in ("test_rdma", "test_closing", "verbs/device_faults"):
             self.assertIn("[  PASSED  ]", self.check(f"{env} {BUILD}/tests/rdma/{program} 2>&1", limit_s))
 
     def test_every_size_class_over_several_queue_pairs(self):

@@ -88,6 +88,14 @@ typedef struct gpul_rdma_remote {
 	uint64_t address, key, bytes;
 } gpul_rdma_remote;
 
+/* What an end that closes has carried.  Both ends number the messages of a direction in the order of the receives, from the link's
+ * first_counter.  At the other end, the fabric may not have reported the same yet. */
+typedef struct gpul_rdma_totals {
+	uint32_t received; /* all messages before this one have arrived */
+	uint32_t sent;     /* the sends of all messages before this one have ended */
+} gpul_rdma_totals;
+static_assert(sizeof(gpul_rdma_totals) == 8, "the payload of BYE");
+
 /* ---- operations: the output of the state machine ------------------------------------------------------------- */
 
 typedef enum gpul_rdma_op_kind {

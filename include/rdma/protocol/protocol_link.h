@@ -188,6 +188,24 @@ void gpul_rdma_link_fail(gpul_rdma_link *l, const gpul_rdma_failure *why);  /* t
 /* Return the failure of the link; status GPUL_OK: none.  Valid as long as l. */
 const gpul_rdma_failure *gpul_rdma_link_failed(const gpul_rdma_link *l);
 
+/* Count the messages that have ended, for the peer; call it before the link is destroyed. */
+gpul_rdma_totals gpul_rdma_link_totals(const gpul_rdma_link *l);
+
+/* True if the peer has sent messages, by its totals, that posted receives of this end still wait for. */
+bool gpul_rdma_link_lacks(const gpul_rdma_link *l, const gpul_rdma_totals *peer);
+
+/** End the sends that the peer has received, by its totals, although the fabric has not acknowledged them.
+ *
+ * The peer is not trusted: if it claims a message of which an operation is not posted, no send ends.  Nothing else may be done with the link
+ * afterwards than gpul_rdma_link_fail(), test and destroy: the operations of these sends may still be in flight.
+ *
+ * @l           link
+ * @peer        totals of the peer, not trusted
+ * @unposted    operations that were taken, but that the backend has not accepted
+ * @n_unposted  their number
+ * Threads the link's thread */
+void gpul_rdma_link_peer_closed(gpul_rdma_link *l, const gpul_rdma_totals *peer, const gpul_rdma_op *unposted, unsigned n_unposted);
+
 /* True while requests, operations or copies are in flight, or grants are waiting to be written. */
 bool gpul_rdma_link_busy(const gpul_rdma_link *l);
 

@@ -119,6 +119,8 @@ size_t frame_bytes(gpul_rdma_frame_type type, unsigned char out[GPUL_RDMA_FRAME_
 
 	if (type == GPUL_RDMA_HELLO || type == GPUL_RDMA_WELCOME)
 		f.hello = good_hello();
+	else if (type == GPUL_RDMA_BYE)
+		f.totals = (gpul_rdma_totals){ .received = 0x01020304, .sent = UINT32_MAX };
 	else
 		f.failure = good_failure();
 	return gpul_rdma_frame_encode(&f, out);

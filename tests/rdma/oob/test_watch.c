@@ -27,6 +27,8 @@ struct report {
 	pthread_cond_t come;
 	int n;
 	gpul_rdma_failure why;
+	bool closed; /* the peer has closed the connection, with these totals */
+	gpul_rdma_totals totals;
 	atomic_bool freed; /* remove has returned: a callback would be a use after free */
 	gpul_rdma_watched *entry;
 };
@@ -34,7 +36,7 @@ struct report {
 static gpul_rdma_watch *w;
 static unsigned n_fds;
 
-static void on_failure(void *context, const gpul_rdma_failure *why)
+static void on_failure(void *context, const gpul_rdma_failure *why, const gpul_rdma_totals *totals)
 {
 	struct report *r = context;
 
@@ -43,6 +45,9 @@ static void on_failure(void *context, const gpul_rdma_failure *why)
 	pthread_mutex_lock(&r->lock);
 	r->n++;
 	r->why = *why;
+	r->closed = totals != NULL;
+	if (totals)
+		r->totals = *totals;
 	pthread_cond_broadcast(&r->come);
 	pthread_mutex_unlock(&r->lock);
 }
@@ -115,9 +120,10 @@ static void reports_the_end_of_a_process(void **state)
 	assert_int_equal(r.why.native, EPIPE);
 	assert_string_equal(r.why.what, "the peer's process has ended");
 	assert_string_equal(r.why.peer, gpul_rdma_channel_peer(ends[0]));
-	gpul_rdma_watch_end(r.entry, &r.why); /* too late for the peer, but harmless */
+	gpul_rdma_watch_end(r.entry, &r.why, (gpul_rdma_totals){ 0 }); /* too late for the peer, but harmless */
 	unwatch(&r);
 	assert_int_equal(r.n, 1);
+	assert_false(r.closed);
 	gpul_rdma_channel_close(ends[0]);
 }
 
@@ -131,9 +137,12 @@ static void both_ends_live_as_long_as_both_send_beats(void **state)
 	watch(ends[0], LONG_NS, SHORT_NS, &r[0]);
 	watch(ends[1], SHORT_NS, LONG_NS, &r[1]);
 	sleep_ms(300); /* longer than the limit: without beats the lease would expire */
-	gpul_rdma_watch_end(r[0].entry, NULL);
-	gpul_rdma_watch_end(r[0].entry, NULL);
+	gpul_rdma_watch_end(r[0].entry, NULL, (gpul_rdma_totals){ .received = 7, .sent = 3 });
+	gpul_rdma_watch_end(r[0].entry, NULL, (gpul_rdma_totals){ .received = 8, .sent = 3 });
 	wait_for(&r[1]);
+	assert_true(r[1].closed);
+	assert_int_equal(r[1].totals.received, 7);
+	assert_int_equal(r[1].totals.sent, 3);
 	assert_int_equal(r[1].why.native, ESHUTDOWN);
 	assert_string_equal(r[1].why.what, "the peer has closed the connection");
 	for (int i = 0; i < 2; i++) {
@@ -176,7 +185,7 @@ static void passes_the_reason_of_a_failure_to_the_peer(void **state)
 	make_pair(ends);
 	for (int i = 0; i < 2; i++)
 		watch(ends[i], LONG_NS, LONG_NS, &r[i]);
-	gpul_rdma_watch_end(r[0].entry, &why);
+	gpul_rdma_watch_end(r[0].entry, &why, (gpul_rdma_totals){ 0 });
 	wait_for(&r[1]);
 	assert_int_equal(r[1].why.by_peer, 1);
 	assert_int_equal(r[1].why.vendor, 0x81);
@@ -321,12 +330,12 @@ static void watches_other_descriptors(void **state)
 
 /* ---- removal ------------------------------------------------------------------------------------------------------------- */
 
-static void end_in_callback(void *context, const gpul_rdma_failure *why)
+static void end_in_callback(void *context, const gpul_rdma_failure *why, const gpul_rdma_totals *totals)
 {
 	struct report *r = context;
 
-	gpul_rdma_watch_end(r->entry, why);
-	on_failure(context, why);
+	gpul_rdma_watch_end(r->entry, why, (gpul_rdma_totals){ 0 });
+	on_failure(context, why, totals);
 }
 
 static void may_end_a_connection_in_its_callback(void **state)
@@ -378,7 +387,7 @@ static void never_calls_back_after_remove(void **state)
 		}
 		for (int i = 0; i < 4; i++) {
 			if (round % 2)
-				gpul_rdma_watch_end(r[i].entry, NULL);
+				gpul_rdma_watch_end(r[i].entry, NULL, (gpul_rdma_totals){ 0 });
 			unwatch(&r[i]);
 			gpul_rdma_channel_close(c[i]);
 			assert_true(r[i].n <= 1);
@@ -392,7 +401,7 @@ static void *send_and_end(void *argument)
 {
 	struct report *r = argument;
 
-	gpul_rdma_watch_end(r->entry, NULL);
+	gpul_rdma_watch_end(r->entry, NULL, (gpul_rdma_totals){ 0 });
 	return NULL;
 }
 

@@ -54,6 +54,10 @@ static void decodes_what_was_encoded_wherever_it_is_cut(void **state)
 			want.by_peer = 1;
 			memset(want.peer, 0, sizeof want.peer);
 			assert_memory_equal(&f.failure, &want, sizeof want);
+		} else if (type == GPUL_RDMA_BYE) {
+			assert_int_equal(n, GPUL_RDMA_FRAME_HEAD_BYTES + 8);
+			assert_int_equal(f.totals.received, 0x01020304);
+			assert_int_equal(f.totals.sent, UINT32_MAX);
 		}
 	}
 }
@@ -89,7 +93,7 @@ static const char *reason_for(size_t offset, size_t field_bytes, uint64_t value)
 static void refuses_each_wrong_field_of_a_hello(void **state)
 {
 	(void)state;
-	assert_string_equal(REASON(version, 9), "the peer uses protocol version 9, this process version 1: use the same gpuload for both");
+	assert_string_equal(REASON(version, 9), "the peer uses protocol version 9, this process version 2: use the same gpuload for both");
 	assert_string_equal(REASON(n_qps, 0), "HELLO message: the number of queue pairs is invalid: 0 (0x0)");
 	assert_non_null(strstr(REASON(n_qps, 17), "the number of queue pairs is invalid: 17"));
 	assert_non_null(strstr(REASON(depth, 32), "the number of operations in flight"));
@@ -169,6 +173,12 @@ static void refuses_a_wrong_head_early(void **state)
 	assert_int_equal(decode(bytes, 8, &f, &used), GPUL_OK);
 	assert_int_equal(decode(bytes, 9, &f, &used), GPUL_EFORMAT);
 	assert_string_equal(err.text, "BEAT message has 1 bytes instead of 0");
+	(void)frame_bytes(GPUL_RDMA_BYE, bytes);
+	bytes[6] = 7;
+	assert_int_equal(decode(bytes, 15, &f, &used), GPUL_EFORMAT);
+	assert_string_equal(err.text, "BYE message has 7 bytes instead of 8");
+	(void)frame_bytes(GPUL_RDMA_BEAT, bytes);
+	bytes[6] = 1;
 	bytes[7] = 0x10; /* 4097 */
 	assert_int_equal(decode(bytes, 7, &f, &used), GPUL_OK);
 	assert_int_equal(decode(bytes, 8, &f, &used), GPUL_EFORMAT);
@@ -180,10 +190,10 @@ static void refuses_a_wrong_head_early(void **state)
 	assert_int_equal(decode(bytes, 8, &f, &used), GPUL_EFORMAT);
 	(void)frame_bytes(GPUL_RDMA_HELLO, bytes);
 	bytes[7] = 0x0f; /* another size, and another version */
-	bytes[8] = 2;
+	bytes[8] = GPUL_RDMA_WIRE_VERSION - 1;
 	assert_int_equal(decode(bytes, 11, &f, &used), GPUL_OK);
 	assert_int_equal(decode(bytes, 12, &f, &used), GPUL_EFORMAT);
-	assert_non_null(strstr(err.text, "protocol version 2"));
+	assert_non_null(strstr(err.text, "protocol version 1, this process version 2"));
 }
 
 static void is_safe_for_every_value_of_every_byte(void **state)
