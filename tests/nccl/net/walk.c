@@ -15,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -36,7 +35,7 @@ static struct {
 
 static struct plugin plugin;
 static unsigned char *noise;
-static int to_sender[2]; /* sockets of the sender and of the receiver: handles; then the sender's word that all is sent */
+static int to_sender[2]; /* pipe: handles */
 
 struct comm {
 	int index;
@@ -258,7 +257,6 @@ static void start(struct comm *comms)
 static int receiver(void)
 {
 	void *listeners[MAX_COMMS];
-	char sent;
 	static struct comm comms[MAX_COMMS];
 	gpul_nccl_properties_v12 p;
 
@@ -272,7 +270,7 @@ static int receiver(void)
 
 		check(plugin_listen(&plugin, 0, handle, &listeners[i]), "listen");
 		if (write(to_sender[1], handle, sizeof handle) != sizeof handle)
-			die("cannot send a handle", 0, 0);
+			die("pipe", 0, 0);
 	}
 	for (int left = opt.comms; left;)
 		for (int i = 0; i < opt.comms; i++) {
@@ -284,8 +282,6 @@ static int receiver(void)
 	for (int i = 0; i < opt.comms; i++)
 		check(PLUGIN_CALL(&plugin, close_listener)(listeners[i]), "close");
 	run_threads(comms, receive_all);
-	/* A receiver that closes at once may do so before the sender has seen the end of its last send. */
-	(void)!read(to_sender[1], &sent, 1);
 	for (int i = 0; i < opt.comms; i++)
 		check(PLUGIN_CALL(&plugin, close_receiver)(comms[i].end), "close");
 	plugin_close(&plugin);
@@ -322,7 +318,6 @@ static int sender(void)
 			usleep(1000);
 		}
 	run_threads(comms, send_all);
-	(void)!write(to_sender[0], "", 1);
 	for (int i = 0; i < opt.comms; i++)
 		check(PLUGIN_CALL(&plugin, close_sender)(comms[i].end), "close");
 	plugin_close(&plugin);
@@ -415,7 +410,7 @@ int main(int n, char **args)
 		printf("%s: right, %.1f s\n", opt.role, seconds() - since);
 		return 0;
 	}
-	if (socketpair(AF_UNIX, SOCK_STREAM, 0, to_sender))
+	if (pipe(to_sender))
 		return 2;
 	for (int i = 0; i < 2; i++) {
 		pids[i] = fork();
