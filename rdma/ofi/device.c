@@ -26,6 +26,14 @@ gpul_status gpul_ofi_fail(const struct ofi_device *d, gpul_error *err, const cha
 
 /* ---- choosing a provider ------------------------------------------------------------------------------ */
 
+/* True if an immediate must be a word in the peer's memory.  ofi_rxm of libfabric 1.17 crashes when a connection ends in the middle of a
+ * write with an immediate: tcp of that version reports the write, which has no context, as an error (tcpx_ep_flush_all_queues).  Plain
+ * writes are not affected. */
+static bool needs_words(const struct fi_info *i)
+{
+	return !strncmp(i->fabric_attr->prov_name, "tcp;ofi_rxm", 11);
+}
+
 /* Explain why the backend cannot use an entry; NULL: it can. */
 static const char *why_unusable(const struct fi_info *i)
 {
@@ -41,6 +49,8 @@ static const char *why_unusable(const struct fi_info *i)
 		return "needs the mode FI_CONTEXT, which gpuload does not support";
 	if (i->mode & FI_RX_CQ_DATA)
 		return "needs the mode FI_RX_CQ_DATA, which gpuload does not support";
+	if (needs_words(i) && (i->tx_attr->iov_limit < 2 || i->tx_attr->rma_iov_limit < 2))
+		return "cannot write to two addresses at once (rma_iov_limit)";
 	return NULL;
 }
 
@@ -226,10 +236,7 @@ static void describe_device(struct ofi_device *d)
 	/* ofi_rxm of libfabric 1.17 crashes when an endpoint is closed while injected writes wait for the peer: rxm_flush_msg_cq()
 	 * reads the context of their error entries, which is NULL. */
 	a->inline_bytes = strstr(provider, "ofi_rxm") ? 0 : (uint32_t)i->tx_attr->inject_size;
-	/* The same layer crashes when a connection ends in the middle of a write with an immediate: tcp of 1.17 reports that write, which
-	 * has no context, as an error (tcpx_ep_flush_all_queues).  Plain writes and empty
-	 * writes are not affected. */
-	d->splits = !strncmp(provider, "tcp;ofi_rxm", 11);
+	d->has_words = needs_words(i);
 	a->max_depth = i->tx_attr->size < MAX_DEPTH ? (uint32_t)i->tx_attr->size : MAX_DEPTH;
 	a->ordered = (i->tx_attr->msg_order & FI_ORDER_RMA_WAW) && i->ep_attr->max_order_waw_size >= GPUL_RDMA_MAX_PUT;
 	/* tcp does not guarantee an order of completions, but takes the operations of a connection from one queue. */

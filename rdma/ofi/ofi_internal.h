@@ -3,6 +3,7 @@
  *     device.c   fi_getinfo, fabric, domain; registration
  *     path.c     endpoints, address vector and completion queue of a connection; break, destroy
  *     post.c     operations and completions
+ *     words.c    immediates as words in the peer's memory
  *     reach.c    why an endpoint accepts no writes
  *     ofi.c      the table */
 #ifndef GPULOAD_RDMA_OFI_OFI_INTERNAL_H
@@ -30,7 +31,7 @@ struct ofi_device {
 	struct fi_info *info;
 	struct fid_fabric *fabric;
 	struct fid_domain *domain;
-	bool splits; /* a write with an immediate is two writes: see describe_device() */
+	bool has_words; /* immediates are words in the peer's memory: see needs_words() */
 	gpul_rdma_device_info about;
 };
 
@@ -45,6 +46,18 @@ struct ofi_probe {
 	bool ended;
 };
 
+/* size of the ring of words of an endpoint; a power of two */
+enum { OFI_WORDS = 512 };
+
+/* The immediates of a path: see words.c. */
+struct ofi_words {
+	uint64_t *arrivals, *departures; /* n_eps rings each, in one allocation */
+	gpul_rdma_piece arrivals_piece, departures_piece;
+	void *tokens[2];       /* of these pieces; NULL: not registered */
+	gpul_rdma_remote peer; /* the peer's arrivals */
+	uint32_t n_arrived[GPUL_RDMA_MAX_QPS], n_departed[GPUL_RDMA_MAX_QPS];
+};
+
 struct ofi_path {
 	uint64_t flushed[OFI_FLUSHES]; /* ring of flushes that poll() reports; they need no operation */
 	uint32_t flushed_head, flushed_tail;
@@ -56,13 +69,13 @@ struct ofi_path {
 	struct fid_cq *cq;      /* one completion queue for all endpoints */
 	size_t address_bytes;   /* size of an endpoint's address; 0: not described yet */
 	uint32_t reached;       /* bit i: endpoint i has accepted a write */
-	uint32_t half;          /* bit i: endpoint i has accepted the data of a split write,
-					  * but not the immediate yet */
+	struct ofi_words words; /* all zeros unless device->has_words */
 	struct ofi_probe probe; /* state of the test of an endpoint that accepts no
 					  * writes */
 	gpul_rdma_failure gone; /* a completion says that the peer has ended; reported only
 					  * some time after gone_ns */
 	uint64_t gone_ns;
+	gpul_rdma_failure failed;                           /* a failure that is reported after the words that arrived before it */
 	uint32_t n_awaited;                                 /* number of writes whose completions are outstanding */
 	uint64_t awaited_ns;                                /* time since when no completion has come; valid if n_awaited is not 0 */
 	unsigned char addresses[GPUL_RDMA_MAX_DESCRIPTION]; /* addresses of the peer's endpoints */
@@ -95,6 +108,16 @@ void gpul_ofi_path_destroy(void *path);
  * otherwise the peer cannot be reached. */
 gpul_status gpul_ofi_check_reach(struct ofi_path *p, unsigned qp, gpul_rdma_failure *why);
 void gpul_ofi_end_probe(struct ofi_path *p);
+
+/* ---- words.c ---- */
+
+gpul_status gpul_ofi_words_create(struct ofi_path *p, gpul_error *err);
+void gpul_ofi_words_destroy(struct ofi_path *p);
+/* Write the next word of an endpoint, and describe the part of a write that carries it.  The caller counts n_departed when the write is
+ * accepted. */
+void gpul_ofi_word_prepare(struct ofi_path *p, unsigned qp, uint32_t imm, struct iovec *from, struct fi_rma_iov *to, void **desc);
+/* Make events of the words that have arrived; returns their number. */
+unsigned gpul_ofi_words_read(struct ofi_path *p, gpul_rdma_event *events, unsigned max);
 
 gpul_status gpul_ofi_post(void *path, const gpul_rdma_op *ops, unsigned n, unsigned *n_posted, gpul_rdma_failure *why);
 gpul_status gpul_ofi_poll(void *path, gpul_rdma_event *events, unsigned max, unsigned *n_events, gpul_rdma_failure *why);

@@ -1,9 +1,9 @@
 /* path.c — the endpoints of a connection: one reliable datagram endpoint for each queue pair.
  *
- *      0          4           8
- *     ┌──────────┬───────────┬───────────┬───────────┬┄┄   the description: the endpoints' addresses, in the form of the
- *     │ endpoints│ addr bytes│ address 0 │ address 1 │     provider, each of `addr bytes` bytes
- *     └──────────┴───────────┴───────────┴───────────┴┄┄ */
+ *      0          4           8             24
+ *     ┌──────────┬───────────┬─────────────┬───────────┬───────────┬┄┄   the description: where the peer writes words (words.c; 0: it does
+ *     │ endpoints│ addr bytes│ words       │ address 0 │ address 1 │     not), as address and key; the endpoints' addresses, in the form of
+ *     └──────────┴───────────┴─────────────┴───────────┴───────────┴┄┄   the provider, each of `addr bytes` bytes */
 #include "rdma/ofi/ofi_lib.h"
 
 #if GPUL_HAVE_LIBFABRIC
@@ -14,7 +14,7 @@
 
 #include "rdma/ofi/ofi_internal.h"
 
-enum { HEAD_BYTES = 8 };
+enum { HEAD_BYTES = 24 };
 
 static gpul_status create_queues(struct ofi_path *p, unsigned depth, unsigned n_recvs, gpul_error *err)
 {
@@ -82,6 +82,8 @@ gpul_status gpul_ofi_path_create(void *device, unsigned n_qps, unsigned depth, u
 	st = info ? create_queues(p, depth, n_recvs, err) : gpul_fail(err, GPUL_ENOMEM, 0, "no memory for libfabric's attributes");
 	for (unsigned i = 0; !st && i < n_qps; i++)
 		st = create_endpoint(p, info, i, err);
+	if (!st && p->device->has_words)
+		st = gpul_ofi_words_create(p, err);
 	if (info)
 		p->device->ofi->fi_freeinfo(info);
 	if (st)
@@ -103,6 +105,7 @@ size_t gpul_ofi_path_describe(void *path, unsigned char out[GPUL_RDMA_MAX_DESCRI
 	p->address_bytes = bytes;
 	head[1] = (uint32_t)bytes;
 	memcpy(out, head, sizeof head);
+	memcpy(out + sizeof head, (const uint64_t[]){ p->words.arrivals_piece.remote, p->words.arrivals_piece.remote_key }, 16);
 	for (unsigned i = 0; i < p->n_eps; i++) {
 		size_t room = bytes;
 
@@ -148,6 +151,8 @@ gpul_status gpul_ofi_path_connect(void *path, const unsigned char *description, 
 
 	if (st)
 		return st;
+	memcpy(&p->words.peer.address, description + 8, sizeof p->words.peer.address);
+	memcpy(&p->words.peer.key, description + 16, sizeof p->words.peer.key);
 	memcpy(p->addresses, description + HEAD_BYTES, n_bytes - HEAD_BYTES);
 	for (unsigned i = 0; i < p->n_eps; i++) {
 		const int r = fi_av_insert(p->av, p->addresses + p->address_bytes * i, 1, &p->peers[i], 0, NULL);
@@ -175,6 +180,7 @@ void gpul_ofi_path_destroy(void *path)
 	struct ofi_path *p = path;
 
 	gpul_ofi_path_break(p);
+	gpul_ofi_words_destroy(p);
 	if (p->av)
 		fi_close(&p->av->fid);
 	if (p->cq)

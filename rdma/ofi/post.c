@@ -52,42 +52,30 @@ static gpul_status fail_call(const struct ofi_path *p, const char *call, long co
 	return gpul_rdma_fail(why, GPUL_ESYS, (int)-code, call, advice_for((int)-code), "%s", p->device->ofi->fi_strerror((int)-code));
 }
 
-static ssize_t write_bytes(const struct ofi_path *p, const gpul_rdma_op *op, uint32_t bytes, uint64_t flags)
-{
-	struct iovec from = { .iov_base = (void *)(uintptr_t)op->local, .iov_len = bytes };
-	struct fi_rma_iov to = { .addr = op->remote, .len = bytes, .key = op->remote_key };
-	void *desc = (void *)(uintptr_t)op->local_key;
-	/* clang-format off */
-	const struct fi_msg_rma msg = {
-		.msg_iov = &from, .desc = &desc, .iov_count = 1, .addr = p->peers[op->qp], .rma_iov = &to, .rma_iov_count = 1,
-		.context = (void *)(uintptr_t)op->id, .data = op->imm,
-	};
-	/* clang-format on */
-
-	return fi_writemsg(p->eps[op->qp], &msg, flags);
-}
-
-/* Post a write.  If the device splits its writes, the data is written first, and then the immediate by a write of 0 bytes. */
+/* Post a write.  If an immediate is a word in the peer's memory, one write has two targets: the data and the word. */
 static ssize_t write_one(struct ofi_path *p, const gpul_rdma_op *op, uint64_t more)
 {
-	const uint64_t flags = more | (op->kind == GPUL_RDMA_OP_WRITE_IMM ? FI_REMOTE_CQ_DATA : 0) |
-			       (op->flags & GPUL_RDMA_SIGNALED ? FI_COMPLETION : 0) |
+	const bool has_imm = op->kind == GPUL_RDMA_OP_WRITE_IMM, word = has_imm && p->device->has_words;
+	const unsigned first = word && !op->bytes, n = word && op->bytes ? 2 : 1; /* an empty message is only a word */
+	struct iovec from[2] = { { .iov_base = (void *)(uintptr_t)op->local, .iov_len = op->bytes } };
+	struct fi_rma_iov to[2] = { { .addr = op->remote, .len = op->bytes, .key = op->remote_key } };
+	void *desc[2] = { (void *)(uintptr_t)op->local_key };
+	/* clang-format off */
+	const struct fi_msg_rma msg = {
+		.msg_iov = &from[first], .desc = &desc[first], .iov_count = n, .addr = p->peers[op->qp], .rma_iov = &to[first],
+		.rma_iov_count = n, .context = (void *)(uintptr_t)op->id, .data = op->imm,
+	};
+	/* clang-format on */
+	const uint64_t flags = more | (has_imm && !word ? FI_REMOTE_CQ_DATA : 0) | (op->flags & GPUL_RDMA_SIGNALED ? FI_COMPLETION : 0) |
 			       (op->flags & GPUL_RDMA_DELIVERED ? FI_DELIVERY_COMPLETE : 0) |
 			       (op->flags & GPUL_RDMA_INLINE ? FI_INJECT : 0);
-	const uint32_t bit = 1u << op->qp;
 	ssize_t r;
 
-	if (!p->device->splits || op->kind != GPUL_RDMA_OP_WRITE_IMM || !op->bytes)
-		return write_bytes(p, op, op->bytes, flags);
-	if (!(p->half & bit)) {
-		r = write_bytes(p, op, op->bytes, FI_MORE);
-		if (r)
-			return r;
-		p->half |= bit;
-	}
-	r = write_bytes(p, op, 0, flags);
-	if (!r)
-		p->half &= ~bit;
+	if (word)
+		gpul_ofi_word_prepare(p, op->qp, op->imm, &from[1], &to[1], &desc[1]);
+	r = fi_writemsg(p->eps[op->qp], &msg, flags);
+	if (!r && word)
+		p->words.n_departed[op->qp]++;
 	return r;
 }
 
@@ -205,14 +193,13 @@ static gpul_status read_error(struct ofi_path *p, gpul_rdma_failure *why)
 	return GPUL_OK;
 }
 
-gpul_status gpul_ofi_poll(void *path, gpul_rdma_event *events, unsigned max, unsigned *n_events, gpul_rdma_failure *why)
+/* Read the completion queue, which makes progress. */
+static gpul_status read_queue(struct ofi_path *p, gpul_rdma_event *events, unsigned max, unsigned *n_events, gpul_rdma_failure *why)
 {
-	struct ofi_path *p = path;
 	struct fi_cq_data_entry entries[ENTRIES];
 	uint32_t n_done = 0;
 	ssize_t n;
 
-	*n_events = 0;
 	if (p->gone.status)
 		return report_gone(p, why);
 	for (; p->flushed_tail != p->flushed_head && *n_events < max; p->flushed_tail++)
@@ -242,6 +229,24 @@ gpul_status gpul_ofi_poll(void *path, gpul_rdma_event *events, unsigned max, uns
 		p->awaited_ns = p->n_awaited ? gpul_clock_ns() : 0;
 	}
 	return GPUL_OK;
+}
+
+/* A failure is reported after the words that have arrived before it. */
+gpul_status gpul_ofi_poll(void *path, gpul_rdma_event *events, unsigned max, unsigned *n_events, gpul_rdma_failure *why)
+{
+	struct ofi_path *p = path;
+
+	*n_events = 0;
+	if (!p->failed.status)
+		(void)read_queue(p, events, max, n_events, &p->failed);
+	if (p->device->has_words)
+		*n_events += gpul_ofi_words_read(p, events + *n_events, max - *n_events);
+	if (!p->failed.status || *n_events)
+		return GPUL_OK;
+	if (!why->status)
+		*why = p->failed;
+	p->failed = (gpul_rdma_failure){ .status = GPUL_OK };
+	return why->status;
 }
 
 #else

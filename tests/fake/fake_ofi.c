@@ -125,6 +125,7 @@ static struct fi_info *make_info(const fake_ofi_entry *e)
 	i->ep_attr->max_msg_size = i->ep_attr->max_order_waw_size = SIZE_MAX;
 	i->tx_attr->inject_size = 64;
 	i->tx_attr->size = 2048;
+	i->tx_attr->iov_limit = i->tx_attr->rma_iov_limit = 2;
 	i->tx_attr->msg_order = e->msg_order;
 	i->tx_attr->comp_order = e->comp_order;
 	i->domain_attr->mr_mode = e->mr_mode;

@@ -51,11 +51,12 @@ struct fake_cq {
 /* A write in flight. */
 struct fake_write {
 	unsigned from; /* number of the endpoint */
-	uint64_t flags, remote, key, data;
+	uint64_t flags, data;
 	void *context;
 	struct fake_write *next;
-	size_t n_bytes;
-	unsigned char bytes[];
+	unsigned n_targets;
+	struct fi_rma_iov targets[2];
+	unsigned char bytes[]; /* of all targets */
 };
 
 struct fake_ep {

@@ -121,17 +121,28 @@ void fake_ofi_drop(struct fake_ep *target, int provider_error)
 	}
 }
 
-static bool take_effect(struct fake_ep *target, const struct fake_write *w)
+/* Write the bytes of one target of a write; false: it is not registered memory. */
+static bool write_target(struct fake_ep *target, const struct fi_rma_iov *to, const unsigned char *bytes)
 {
 	struct fake_mr *m = fake_ofi_mrs;
 
-	while (m && (m->domain != target->domain || fi_mr_key(&m->mr) != w->key))
+	while (m && (m->domain != target->domain || fi_mr_key(&m->mr) != to->key))
 		m = m->next;
-	if (w->n_bytes && (!m || !(m->access & FI_REMOTE_WRITE) || w->remote < m->base || w->n_bytes > m->bytes ||
-			   w->remote - m->base > m->bytes - w->n_bytes))
+	if (to->len &&
+	    (!m || !(m->access & FI_REMOTE_WRITE) || to->addr < m->base || to->len > m->bytes || to->addr - m->base > m->bytes - to->len))
 		return false;
-	if (w->n_bytes)
-		memcpy((void *)(uintptr_t)(m->begin + (w->remote - m->base)), w->bytes, w->n_bytes);
+	if (to->len)
+		memcpy((void *)(uintptr_t)(m->begin + (to->addr - m->base)), bytes, to->len);
+	return true;
+}
+
+static bool take_effect(struct fake_ep *target, const struct fake_write *w)
+{
+	const unsigned char *bytes = w->bytes;
+
+	for (unsigned i = 0; i < w->n_targets; bytes += w->targets[i++].len)
+		if (!write_target(target, &w->targets[i], bytes))
+			return false;
 	if (w->flags & FI_REMOTE_CQ_DATA)
 		complete(target->cq, &(struct fi_cq_err_entry){ .flags = FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA, .data = w->data });
 	return true;
@@ -230,14 +241,18 @@ static struct fake_ep *find_target(const struct fake_ep *from, fi_addr_t to)
 /* A provider that needs registered local memory gets its descriptor; inject does not need it. */
 static bool has_local(const struct fake_ep *from, const struct fi_msg_rma *msg, uint64_t flags)
 {
-	const struct fake_mr *m = fake_ofi_mrs;
-	const uint64_t at = (uintptr_t)msg->msg_iov->iov_base;
+	for (size_t i = 0; i < msg->iov_count; i++) {
+		const struct fake_mr *m = fake_ofi_mrs;
+		const uint64_t at = (uintptr_t)msg->msg_iov[i].iov_base;
 
-	if (!(from->domain->mr_mode & FI_MR_LOCAL) || flags & FI_INJECT || !msg->msg_iov->iov_len)
-		return true;
-	while (m && m != msg->desc[0])
-		m = m->next;
-	return m && at >= m->begin && at + msg->msg_iov->iov_len <= m->begin + m->bytes;
+		if (!(from->domain->mr_mode & FI_MR_LOCAL) || flags & FI_INJECT || !msg->msg_iov[i].iov_len)
+			continue;
+		while (m && m != msg->desc[i])
+			m = m->next;
+		if (!m || at < m->begin || at + msg->msg_iov[i].iov_len > m->begin + m->bytes)
+			return false;
+	}
+	return true;
 }
 
 static ssize_t check_post(struct fake_ep *from, const struct fi_msg_rma *msg, uint64_t flags)
@@ -246,7 +261,8 @@ static ssize_t check_post(struct fake_ep *from, const struct fi_msg_rma *msg, ui
 
 	if (failed)
 		return -failed;
-	if (!from->enabled || msg->iov_count > 1 || msg->msg_iov->iov_len != msg->rma_iov->len ||
+	if (!from->enabled || msg->iov_count < 1 || msg->iov_count > 2 || msg->iov_count != msg->rma_iov_count ||
+	    msg->msg_iov[0].iov_len != msg->rma_iov[0].len || (msg->iov_count > 1 && msg->msg_iov[1].iov_len != msg->rma_iov[1].len) ||
 	    (flags & FI_INJECT && msg->msg_iov->iov_len > from->inject_bytes) || !has_local(from, msg, flags))
 		return -FI_EINVAL;
 	if (from->connect_posts) {
@@ -258,16 +274,18 @@ static ssize_t check_post(struct fake_ep *from, const struct fi_msg_rma *msg, ui
 
 static void send_write(struct fake_ep *from, struct fake_ep *target, const struct fi_msg_rma *msg, uint64_t flags)
 {
-	struct fake_write *w = fake_ofi_new(sizeof *w + msg->rma_iov->len), **end = &target->inbox;
+	const size_t n_bytes = msg->rma_iov[0].len + (msg->rma_iov_count > 1 ? msg->rma_iov[1].len : 0);
+	struct fake_write *w = fake_ofi_new(sizeof *w + n_bytes), **end = &target->inbox;
+	unsigned char *bytes = w->bytes;
 
 	w->from = from->number;
 	w->flags = flags;
-	w->remote = msg->rma_iov->addr;
-	w->key = msg->rma_iov->key;
 	w->data = msg->data;
 	w->context = msg->context;
-	w->n_bytes = msg->rma_iov->len;
-	memcpy(w->bytes, msg->msg_iov->iov_base, w->n_bytes);
+	for (; w->n_targets < msg->rma_iov_count; bytes += w->targets[w->n_targets++].len) {
+		w->targets[w->n_targets] = msg->rma_iov[w->n_targets];
+		memcpy(bytes, msg->msg_iov[w->n_targets].iov_base, msg->rma_iov[w->n_targets].len);
+	}
 	while (*end)
 		end = &(*end)->next;
 	*end = w;

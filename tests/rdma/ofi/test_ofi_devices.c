@@ -67,20 +67,22 @@ struct entry {
 	size_t data_bytes;
 	int mr_mode;
 	enum fi_ep_type type;
+	size_t targets; /* of one write */
 };
 
 /* RDM entries are the answer to the backend's hints, all entries the answer to the other. */
 static const struct entry entries[] = {
-	{ "tcp;ofi_rxm", "lo", "127.0.0.1", 8, 0, FI_EP_RDM },
-	{ "tcp;ofi_rxm", "eth0", "fd00::2", 8, 0, FI_EP_RDM },
-	{ "tcp;ofi_rxm", "eth0", "192.0.2.2", 8, 0, FI_EP_RDM },
-	{ "tcp;ofi_rxm", "eth1", "192.0.2.3", 8, 0, FI_EP_RDM },
-	{ "efa", "rdmap0s6", NULL, 4, FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY, FI_EP_RDM },
-	{ "raw", "raw0", "fe80::1", 8, 0, FI_EP_RDM },            /* link-local only */
-	{ "endpoints", "x", NULL, 8, FI_MR_ENDPOINT, FI_EP_RDM }, /* needs registration with an endpoint */
-	{ "nodata", "x", NULL, 0, 0, FI_EP_RDM },
-	{ "tcp", "eth0", "192.0.2.2", 8, 0, FI_EP_MSG },
-	{ "udp", "eth0", "192.0.2.2", 0, 0, FI_EP_DGRAM },
+	{ "tcp;ofi_rxm", "lo", "127.0.0.1", 8, 0, FI_EP_RDM, 4 },
+	{ "tcp;ofi_rxm", "eth0", "fd00::2", 8, 0, FI_EP_RDM, 4 },
+	{ "tcp;ofi_rxm", "eth0", "192.0.2.2", 8, 0, FI_EP_RDM, 4 },
+	{ "tcp;ofi_rxm", "eth1", "192.0.2.3", 8, 0, FI_EP_RDM, 4 },
+	{ "efa", "rdmap0s6", NULL, 4, FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY, FI_EP_RDM, 4 },
+	{ "raw", "raw0", "fe80::1", 8, 0, FI_EP_RDM, 4 },            /* link-local only */
+	{ "endpoints", "x", NULL, 8, FI_MR_ENDPOINT, FI_EP_RDM, 4 }, /* needs registration with an endpoint */
+	{ "nodata", "x", NULL, 0, 0, FI_EP_RDM, 4 },
+	{ "tcp;ofi_rxm", "one", "192.0.2.4", 8, 0, FI_EP_RDM, 1 }, /* a write has one target */
+	{ "tcp", "eth0", "192.0.2.2", 8, 0, FI_EP_MSG, 4 },
+	{ "udp", "eth0", "192.0.2.2", 0, 0, FI_EP_DGRAM, 4 },
 };
 
 static void fill_address(struct fi_info *i, const char *address)
@@ -123,6 +125,8 @@ static int fake_getinfo(uint32_t version, const char *node, const char *service,
 		(*end)->caps = FI_RMA;
 		(*end)->tx_attr->inject_size = 64;
 		(*end)->tx_attr->size = 256;
+		(*end)->tx_attr->iov_limit = 4;
+		(*end)->tx_attr->rma_iov_limit = e->targets;
 		(*end)->ep_attr->type = e->type;
 		(*end)->ep_attr->max_msg_size = 1u << 30;
 		(*end)->domain_attr->cq_data_size = e->data_bytes;
@@ -211,6 +215,7 @@ static void marks_what_the_backend_can_use_and_would_take(void **state)
 	assert_false(find(&e, "raw", "raw0")->usable);
 	assert_false(find(&e, "endpoints", "x")->usable);
 	assert_false(find(&e, "nodata", "x")->usable);
+	assert_false(find(&e, "tcp;ofi_rxm", "one")->usable);
 	assert_false(find(&e, "tcp", "eth0")->usable);
 	for (size_t i = 0; i < e.n; i++)
 		n_chosen += e.at[i].chosen;

@@ -218,7 +218,7 @@ static void refuses_hostile_descriptions(void **state)
 	(void)state;
 	ofi_ends_open(&a, &b, NULL, 2);
 	n = gpul_rdma_libfabric.describe(b.path, good);
-	assert_int_equal(n, 8 + 2 * sizeof(struct sockaddr_in));
+	assert_int_equal(n, 24 + 2 * sizeof(struct sockaddr_in));
 	for (size_t cut = 0; cut < sizeof good; cut++)
 		if (cut != n)
 			assert_int_equal(gpul_rdma_libfabric.connect_path(a.path, good, cut, &err), GPUL_EFORMAT);
@@ -233,7 +233,7 @@ static void refuses_hostile_descriptions(void **state)
 
 		for (size_t k = 0; k < 4; k++) {
 			memcpy(bad, good, n);
-			memcpy(bad + 8 + i * sizeof(struct sockaddr_in), &families[k], sizeof families[k]);
+			memcpy(bad + 24 + i * sizeof(struct sockaddr_in), &families[k], sizeof families[k]);
 			err = (gpul_error){ 0 };
 			assert_int_equal(gpul_rdma_libfabric.connect_path(a.path, bad, n, &err), GPUL_EFORMAT);
 			assert_non_null(strstr(err.text, "expected IPv4"));
@@ -243,7 +243,7 @@ static void refuses_hostile_descriptions(void **state)
 	ofi_end_close(&b);
 	ofi_ends_open(&a, &b, "shm", 1);
 	n = gpul_rdma_libfabric.describe(b.path, bad);
-	memset(bad + 8, 'x', n - 8);
+	memset(bad + 24, 'x', n - 24);
 	assert_int_equal(gpul_rdma_libfabric.connect_path(a.path, bad, n, &err), GPUL_EFORMAT); /* a name without an end */
 	ofi_end_close(&a);
 	ofi_end_close(&b);
