@@ -113,7 +113,8 @@ static gpul_status create_kind(gpul_comm *c, struct arena *arena, gpul_mem_kind 
 	return gpul_cu(c->drv, err, cuMemsetD8Async(gpul_mem_gpu(arena->mine), 0, c->sizes.arena_bytes, NULL));
 }
 
-/* Allocate the arenas that any pair of ranks needs; every rank allocates the same kinds.  On return, all of them are all zeros. */
+/* Allocate the device arena and the host arena, each only if some pair of ranks uses it.  All ranks allocate the same arenas; on
+ * return their memory is zero. */
 gpul_status gpul_comm_arenas_create(gpul_comm *c, int timeout_ms, gpul_error *err)
 {
 	uint8_t needs[2] = { 0, 0 }, all[GPUL_COMM_MAX_PEERS][2];
@@ -151,7 +152,7 @@ void gpul_comm_arenas_destroy(gpul_comm *c)
 	destroy_arena(&c->host_arena, c->n_ranks);
 }
 
-/* Return the device address of the memory, which the kernels use. */
+/* Return the address at which kernels access the memory. */
 static unsigned char *address(const gpul_mem *m)
 {
 	return (unsigned char *)(uintptr_t)gpul_mem_gpu(m);
@@ -165,8 +166,8 @@ void gpul_comm_arenas_describe(const gpul_comm *c, gpul_comm_view *view)
 		const struct arena *arena = c->paths[r].transport == GPUL_COMM_DEVICE ? &c->device_arena : &c->host_arena;
 		unsigned char *mine, *theirs;
 
-		if (c->paths[r].transport == GPUL_COMM_NET || !arena->mine) /* network.c maps memory of ranks on other hosts; a
-									      * rank may have no arena of its own */
+		/* the memory of a rank on another host is mapped by network.c; arena->mine is NULL if no pair uses this arena */
+		if (c->paths[r].transport == GPUL_COMM_NET || !arena->mine)
 			continue;
 		mine = address(arena->mine);
 		theirs = r == c->rank ? mine : address(arena->theirs[r]);

@@ -2,11 +2,11 @@
  *
  *     rank 3 ──waits for──> rank 2 ──waits for──> rank 1, whose kernels wait for no rank: rank 1 is the cause
  *
- * When a wait times out, the rank that it waited for is often innocent: it waits itself.  So the rank whose wait times out first
- * asks all ranks which rank their kernels wait for, collects the answers for a while, and follows the chain.  A waiting kernel
- * publishes a word repeatedly (device/wait.cuh): a word that changes after the question belongs to a wait that has not ended.  The
- * time limit for answers is measured, not fixed: interpreted kernels on a busy machine get little CPU time, so the limit is a
- * multiple of the longest time between two words of the kernels. */
+ * When a wait times out, the rank that it waited for is often not the cause, because it waits for yet another rank.  So the rank
+ * whose wait times out first asks all ranks which rank their kernels wait for, collects the answers for a while, and follows the
+ * chain.  A waiting kernel repeatedly changes a word in host memory (device/wait.cuh): if the word changes after the request, the
+ * kernel still waits.  The time limit for answers is measured, not fixed: interpreted kernels on a busy machine get little CPU
+ * time, so the limit is a multiple of the longest time between two changes of such a word. */
 #include <stdio.h>
 #include <time.h>
 
@@ -17,14 +17,15 @@
  *
  *     63          48 47          34  33       32    31                                     0
  *    ┌──────────────┬──────────────┬─────────┬──────┬───────────────────────────────────────┐  asks: a kernel of this rank has timed
- *    │ gap in ms    │              │ answers │ asks │ ranks for which this rank's kernels   │  out.  answers: this rank has seen the
- *    └──────────────┴──────────────┴─────────┴──────┴ have waited since it answers ─────────┘  question.  gap: the longest between words */
+ *    │ gap in ms    │              │ answers │ asks │ ranks for which this rank's kernels   │  out.  answers: this rank has seen a
+ *    └──────────────┴──────────────┴─────────┴──────┴ have waited since it answers ─────────┘  request.  gap: longest time between updates */
 #define ASKS    (1ull << 32)
 #define ANSWERS (1ull << 33)
 enum { GAP_SHIFT = 48, LONGEST_GAP_MS = 0xffff };
 
-/* The minimum and maximum time for answers: kernels write a word every 0.7 ms on a GPU; interpreted ones may have to wait for the
- * CPU.  A maximum is needed because the measured time of a rank that waits only briefly includes the time between its waits. */
+/* The shortest and the longest time to wait for the answers of the other ranks.  A waiting kernel changes its word every 0.7 ms on
+ * a GPU, but more rarely if it is interpreted and the CPU is busy.  The maximum is needed because the gap that a rank measures may
+ * also include the time between two short waits. */
 /* clang-format off */
 enum { LEAST_MS = 300, MOST_MS = 3000, INTERPRETED_LEAST_MS = 1000, INTERPRETED_MOST_MS = 15 * 1000, GAPS = 8, NAP_MS = 5,
        LEAST_UNDELIVERED_MS = 500 };
@@ -43,8 +44,8 @@ static bool anyone_asks(const gpul_comm *c)
 	return false;
 }
 
-/* The longest gap is kept for two periods, because that of a period is known only at its end.  Two periods are shorter than a
- * time-out, so they lie within the wait that times out, and exclude the time between two waits. */
+/* Record the time between two changes of a kernel's word.  The longest gaps of the current and of the previous period are kept.  A
+ * period is a quarter of the time-out, so both lie within the wait that times out, and the time between two waits is not counted. */
 static void note_gap(gpul_comm *c, uint64_t gap_ns, uint64_t now)
 {
 	struct wait_watch *w = &c->waits;
@@ -65,7 +66,7 @@ static uint64_t longest_gap_ms(const struct wait_watch *w)
 	return ms < LONGEST_GAP_MS ? ms : LONGEST_GAP_MS;
 }
 
-/* If puts have been unacknowledged for this time, the network is the cause of the time-out. */
+/* Return for how long puts must be unacknowledged before the network counts as the cause of a time-out. */
 static unsigned undelivered_ms(const gpul_comm *c)
 {
 	const int half_ms = c->options.timeout_ms / 2;
@@ -78,7 +79,7 @@ void gpul_comm_watch_waits(gpul_comm *c)
 	const gpul_comm_report *r = &c->control->report;
 	const uint64_t now = gpul_clock_ns();
 	struct wait_watch *w = &c->waits;
-	const bool answers = w->asked; /* otherwise a word that has changed may be older than the question */
+	const bool answers = w->asked; /* a word that changed before the request may belong to a wait that has ended */
 	bool changed = false;
 
 	for (int b = 0; b < GPUL_COMM_MAX_BLOCKS; b++) {
@@ -94,8 +95,9 @@ void gpul_comm_watch_waits(gpul_comm *c)
 		w->seen[b] = word;
 		w->seen_ns[b] = now;
 	}
-	if (changed) /* a kernel waits, perhaps one of a graph that the program launched without
-		       * calling the library */
+	/* a kernel is waiting; wake the watch thread, because the program may have launched the kernel in a CUDA graph, without a
+	 * call of the library */
+	if (changed)
 		gpul_bell_ring(gpul_boot_bell(c->boot));
 	if (!w->asked) {
 		w->asked = anyone_asks(c);
@@ -103,19 +105,19 @@ void gpul_comm_watch_waits(gpul_comm *c)
 			return;
 		gpul_comm_network_report(c);
 	}
-	/* Checked before this rank answers, so that the asking rank sees this rank's failure first. */
+	/* Checked before this rank answers the request, so that the rank that asked sees this failure before the answer. */
 	if (!atomic_load(&c->failed) &&
 	    gpul_comm_network_undelivered(c, undelivered_ms(c), GPUL_COMM_TIMED_OUT, "a kernel has waited longer than options.timeout_ms"))
 		return;
-	/* A kernel whose wait has timed out has ended.  It no longer waits, but its rank is not the
-	 * cause. */
+	/* A kernel whose wait has timed out has returned, so its word no longer changes.  But its rank is not the cause: add the
+	 * rank it waited for. */
 	if (__atomic_load_n(&r->state, __ATOMIC_ACQUIRE) == GPUL_COMM_REPORT_READY && r->peer >= 0 && r->peer < c->n_ranks)
 		w->ranks |= 1u << r->peer;
 	gpul_boot_set_waits(c->boot, (gpul_boot_waits(c->boot, c->rank) & ASKS) | ANSWERS | longest_gap_ms(w) << GAP_SHIFT |
 					     (w->ranks & ~(1u << c->rank)));
 }
 
-/* The end of a chain of waiting ranks, according to the answers so far. */
+/* The ends of the chains of waiting ranks, according to the answers so far. */
 struct chain {
 	int silent; /* the rank that has not answered, because its process does not run; -1: none */
 	int late;   /* the rank whose kernels wait for no other rank; -1: none */
@@ -132,7 +134,7 @@ static struct chain follow_chain(const gpul_comm *c, int first)
 		const uint32_t waits = (uint32_t)word & (uint32_t)((1ull << c->n_ranks) - 1);
 
 		todo &= todo - 1;
-		if (r == c->rank) /* the kernel of this rank has just waited */
+		if (r == c->rank) /* this rank is not the cause, because its own kernel has timed out */
 			continue;
 		if (!(word & ANSWERS) && end.silent < 0)
 			end.silent = r;
@@ -144,7 +146,7 @@ static struct chain follow_chain(const gpul_comm *c, int first)
 	return end;
 }
 
-/* The time limit for answers. */
+/* Return how long to wait for answers: a multiple of the longest gap that any rank has published, within the limits above. */
 static uint64_t patience_ms(const gpul_comm *c)
 {
 	const uint64_t least = least_ms(c), most = c->interprets ? INTERPRETED_MOST_MS : MOST_MS;
@@ -158,9 +160,9 @@ static uint64_t patience_ms(const gpul_comm *c)
 	return ms < most ? ms : most;
 }
 
-/* Ask all ranks, and collect answers until all ranks of the chain wait or the time is over.  The time is the sum of the sleeps,
- * so that it does not advance while the whole machine is busy or suspended.  Returns false if the communicator has failed
- * meanwhile. */
+/* Ask all ranks, and collect answers until every rank of the chain waits (the chain is a cycle) or the time limit has passed.  The
+ * time is the sum of the sleeps, so that it does not advance while the whole machine is busy or suspended.  Returns false if the
+ * communicator has failed meanwhile. */
 static bool ask_ranks(gpul_comm *c, int first, struct chain *end)
 {
 	const struct timespec nap = { .tv_nsec = NAP_MS * 1000 * 1000 };

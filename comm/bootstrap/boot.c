@@ -10,7 +10,7 @@
 
 #include "ipc/place.h"
 
-/* why: the failure of gpul_boot_open(); NULL: it has succeeded. */
+/* Free the connection. why: the failure of gpul_boot_open(); NULL: gpul_boot_open() has succeeded. */
 static void free_boot(gpul_boot *b, const gpul_error *why)
 {
 	gpul_boot_watch_stop(b);
@@ -67,7 +67,8 @@ static gpul_status create_boot(const gpul_comm_job *job, gpul_boot **out, gpul_e
 	return GPUL_OK;
 }
 
-/* Connect the ranks of this host.  Each host uses a name of its own for that, because several "hosts" can be on one machine. */
+/* Connect the ranks of this host.  The socket's name contains the host's number, because one machine can play several hosts
+ * (GPULOAD_COMM_HOST). */
 static gpul_status meet_on_host(gpul_boot *b, const struct boot_wait *w, char name[GPUL_COMM_JOB_BYTES + 8], gpul_error *err)
 {
 	char path[GPUL_IPC_PATH_BYTES] = "";
@@ -115,8 +116,8 @@ void gpul_boot_close(gpul_boot *b)
 {
 	if (!b)
 		return;
-	/* The state is set before the lifeline and sockets are closed, so that the other ranks can
-	 * distinguish a normal end from a death. */
+	/* RANK_LEFT is set before the lifeline and sockets are closed, so that the other ranks can distinguish a normal
+	 * end from a death. */
 	atomic_store(&b->roster->entry[b->job.rank].state, RANK_LEFT);
 	free_boot(b, NULL);
 }

@@ -14,12 +14,11 @@
 struct gpul_boot {
 	gpul_comm_job job;
 	struct roster *roster;       /* the roster of the job, mapped */
-	const struct notice *notice; /* the page of gpuload's launcher; NULL: none */
-	/* lifeline that holds the word of this rank's entry; NULL: the kernel has no robust
-	 * futexes */
+	const struct notice *notice; /* the page in which gpuload's launcher reports ended ranks; NULL: there is none */
+	/* lifeline (a robust futex) in this rank's entry of the roster; NULL: the kernel has no robust futexes */
 	gpul_lifeline *lifeline;
-	struct boot_packet *packet; /* room for received packets */
-	int roster_fd;              /* the leader's descriptor, until all ranks have mapped the roster; -1: none */
+	struct boot_packet *packet; /* buffer for received packets */
+	int roster_fd;              /* descriptor of the roster, which the leader keeps until all ranks have mapped it; -1: none */
 	int leader;                 /* the lowest rank of this host: the others connect to it */
 	uint32_t local;             /* mask of the ranks of this host, which share the roster */
 	/* for each rank, a mask of the ranks that this rank reaches through it: for a leader,
@@ -39,8 +38,7 @@ struct gpul_boot {
 	uint64_t limit_ns;                                         /* deadline from gpul_boot_limit(); BOOT_NEVER: none */
 	int limit_ms, silent_ms;
 	_Atomic bool in_call;
-	gpul_bell bell;   /* rung at each call, failure and change of a wait word, and by
-				     * the program: gpul_boot_bell() */
+	gpul_bell bell;   /* rung at each call, failure and change of a wait word, and by the program: gpul_boot_bell() */
 	_Atomic bool met; /* gpul_boot_open() has succeeded: all ranks have met */
 
 	/* the watch thread, watch.c */
@@ -49,12 +47,12 @@ struct gpul_boot {
 	int stop;             /* eventfd: readable when the thread must end */
 	int alarm;            /* eventfd: readable as soon as the job has failed; part of every poll */
 	pthread_mutex_t lock; /* protects the members below */
-	bool published;       /* this rank has published its record */
+	bool published;       /* this rank has published a failure record */
 	bool reported;        /* on_event has been called */
 	gpul_roster_callback *on_event;
 	void *arg;
-	_Atomic uint64_t scanned_ns, moved_ns[GPUL_COMM_MAX_RANKS]; /* time of the last scan; when it last saw the heartbeat of
-								      * each rank change */
+	/* when the thread last scanned the roster, and when it last saw each rank's heartbeat change */
+	_Atomic uint64_t scanned_ns, moved_ns[GPUL_COMM_MAX_RANKS];
 };
 
 /* Deadlines are in ns of gpul_clock_ns(); a time-out of -1 gives BOOT_NEVER. */
@@ -63,26 +61,26 @@ uint64_t gpul_boot_deadline(int timeout_ms);
 /* Compute the time until a deadline, for poll(): rounded up, 0 if it has passed, -1 for BOOT_NEVER. */
 int gpul_boot_left_ms(uint64_t deadline_ns);
 
-/** Start this rank's watch: acquire the lifeline, and start the watch thread.
+/** Acquire this rank's lifeline, and start the watch thread.
  *
  * @b      roster and job are set
  * Errors  GPUL_ESYS
  * Threads the thread that opens b */
 gpul_status gpul_boot_watch_start(gpul_boot *b, gpul_error *err);
-/* End the thread and release the lifeline.  Does nothing if it was not started. */
+/* End the watch thread and release the lifeline.  Does nothing if the thread was not started. */
 void gpul_boot_watch_stop(gpul_boot *b);
 
-/* True if a rank has not met the others yet.  The states of ranks on other hosts arrive late; but once this rank has met all
- * others, they have met, too. */
+/* True if a rank has not joined the job yet.  The states of ranks on other hosts arrive late, but once this rank has joined, all
+ * others have joined, too. */
 bool gpul_boot_is_missing(const gpul_boot *b, int rank);
 
-/* Publish what gpuload's launcher reports; false: it reports nothing. */
+/* Publish the failure that gpuload's launcher reports.  Returns false if it reports none. */
 bool gpul_boot_publish_notice(gpul_boot *b);
 
 /* Publish the death of a rank whose socket or lifeline has ended, unless the rank has left normally. */
 void gpul_boot_report_end(gpul_boot *b, int rank);
 
-/* Publish a record, unless the job has failed already or this rank has published one. */
+/* Publish a failure record, unless the job has failed already or this rank has published one. */
 void gpul_boot_publish(gpul_boot *b, const struct roster_record *record);
 
 /** Create the roster of a host, with this rank in it.  Does nothing if it exists.
@@ -92,10 +90,10 @@ void gpul_boot_publish(gpul_boot *b, const struct roster_record *record);
  * Threads the thread that opens b */
 gpul_status gpul_boot_create_roster(gpul_boot *b, gpul_error *err);
 
-/* True if there is a launcher of gpuload, and it reports that not all ranks of the job will arrive; err explains it. */
+/* True if gpuload's launcher started this rank, and reports that not all ranks of the job will arrive; err explains it. */
 bool gpul_boot_has_notice(const gpul_boot *b, gpul_error *err);
 
-/* Publish that a wait has failed because the process of a rank does not run. why: a text that names the rank. */
+/* Publish that a wait has failed because the process of a rank is stopped. why: a text that names the rank. */
 void gpul_boot_report_stalled(gpul_boot *b, int rank, const gpul_error *why);
 
 /** Fail the job because of a time-out or a wrong message, and return the first failure of the job.
@@ -116,8 +114,8 @@ gpul_status gpul_boot_fail_job(gpul_boot *b, int culprit, gpul_status status, in
  * Errors    GPUL_EUNSUPPORTED */
 gpul_status gpul_boot_ended(gpul_boot *b, int rank, const char *doing, gpul_error *err);
 
-/* Mask of the ranks whose entries in the roster are current.  Entries of other hosts arrive through
- * rank 0: if it has been silent for the given time, they are out of date. */
+/* Return the mask of the ranks whose entries in the roster are up to date.  Entries of other hosts arrive through rank 0; if rank 0
+ * has been silent for for_ms, they are out of date. */
 uint32_t gpul_boot_current(const gpul_boot *b, unsigned for_ms);
 
 enum { GPUL_BOOT_PLACE_BYTES = 40 + GPUL_COMM_HOST_BYTES };
@@ -137,16 +135,16 @@ void gpul_boot_number_hosts(gpul_boot *b, const struct boot_machine machines[]);
  * Threads the thread that opens b */
 gpul_status gpul_boot_take_hosts(gpul_boot *b, gpul_error *err);
 
-/* One wait of a rank, with what the message of a time-out needs. */
+/* A wait of this rank, with what the message of a time-out mentions. */
 struct boot_wait {
-	const char *doing; /* such as "the meeting of job X" or "gpul_boot_barrier()" */
+	const char *doing; /* what the rank waits for, such as "the meeting of job X" or "gpul_boot_barrier()" */
 	uint32_t call;     /* the number of the call; 0: gpul_boot_open() */
 	uint64_t deadline_ns;
 	int timeout_ms;
 	int silent_ms; /* how long a rank that has not begun the call may be silent; 0: no limit */
 };
 
-/* A call of a function of boot.h: the values on which all ranks must agree. */
+/* A call of a function of boot.h, with the values that must be equal on all ranks. */
 struct boot_call {
 	gpul_boot *b;
 	uint32_t what;
@@ -154,7 +152,7 @@ struct boot_call {
 	struct boot_wait wait;
 };
 
-/** Begin a call: it gets a number, and no other thread may begin a call until its end.
+/** Begin a call: give it a number, and keep other threads from beginning one until it ends.
  *
  * @b           the job
  * @what        a value of enum boot_what
@@ -167,7 +165,7 @@ void gpul_boot_call_end(struct boot_call *c);
 /** Wait for the next packet of a rank, which must belong to the same call, and store it in
  * b->packet.
  *
- * @c     begun
+ * @c     the call, from gpul_boot_call_begin()
  * @from  the rank
  * @type  type of the packet
  * Errors    as gpul_boot_poll(); GPUL_EUNSUPPORTED the rank makes another call */
@@ -186,7 +184,7 @@ gpul_status gpul_boot_timed_out(gpul_boot *b, const struct boot_wait *w, uint32_
  *
  * @b        the job
  * @fds      fds[0] is filled in here, for the alarm; the others by the caller
- * @n_fds    their number, including fds[0]
+ * @n_fds    number of fds, including fds[0]
  * @w        the wait
  * @pending  see gpul_boot_timed_out()
  * Errors    the failure of the job; GPUL_ESYS poll(2) failed, or native = ETIMEDOUT: the deadline
@@ -231,7 +229,7 @@ gpul_status gpul_boot_join(gpul_boot *b, const char *path, const struct boot_wai
 
 /* ---- sockets.c: the socket files of jobs whose rank 0 was killed during the meeting ---- */
 
-/* Remove the files of all jobs of this user whose rank 0 has ended.  Files of running jobs are locked, and stay. */
+/* Remove the socket files of all jobs of this user whose rank 0 has ended.  Files of running jobs are locked, and are kept. */
 void gpul_boot_remove_dead_sockets(void);
 
 #endif

@@ -73,8 +73,8 @@ boot_got gpul_boot_send(int socket, struct boot_head *head, const void *payload,
 	while (n < 0 && errno == EINTR);
 	if (n >= 0)
 		return BOOT_GOT_PACKET;
-	/* ETOOMANYREFS: more descriptors of this user are in flight in sockets than the limit of open files; it passes
-	 * when the receivers take them. */
+	/* Linux returns ETOOMANYREFS while more descriptors of this user are in flight in sockets than the limit of open files;
+	 * receivers reduce their number. */
 	if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS || errno == ETOOMANYREFS)
 		return BOOT_GOT_NOTHING;
 	if (errno == EPIPE || errno == ECONNRESET || errno == ENOTCONN)
@@ -83,7 +83,7 @@ boot_got gpul_boot_send(int socket, struct boot_head *head, const void *payload,
 	return BOOT_GOT_BAD;
 }
 
-/* Take the descriptors out of the control messages; those for which the packet has no room are closed. */
+/* Take the descriptors out of the control messages; close those for which the packet has no room. */
 static void take_descriptors(struct msghdr *m, struct boot_packet *out, bool *too_many)
 {
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {

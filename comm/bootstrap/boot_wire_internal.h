@@ -5,7 +5,7 @@
  *     │ magic  │version │ type  │ call │ what │ rank │ bytes │ total  │ offset │present │ payload ...   │ + descriptors
  *     └────────┴────────┴───────┴──────┴──────┴──────┴───────┴────────┴────────┴────────┴───────────────┘
  *
- * The magic and the version have the same place in all versions. */
+ * The magic and the version are at the same offsets in all versions. */
 #ifndef GPULOAD_COMM_BOOTSTRAP_BOOT_WIRE_INTERNAL_H
 #define GPULOAD_COMM_BOOTSTRAP_BOOT_WIRE_INTERNAL_H
 
@@ -54,9 +54,8 @@ struct boot_head {
 _Static_assert(sizeof(struct boot_head) == 56, "as drawn");
 
 struct boot_machine {
-	char name[GPUL_COMM_HOST_BYTES]; /* host name that the job gives, else that of the machine */
-	char id[40];                     /* the boot id of the kernel; "": the job has set the name, and
-					   * only the name is compared */
+	char name[GPUL_COMM_HOST_BYTES]; /* host name that the job's variables give, else that of the machine */
+	char id[40];                     /* boot id of the kernel; "": the job's variables give the name, and only names are compared */
 };
 
 struct boot_hello { /* the payload of a HELLO */
@@ -70,7 +69,7 @@ struct boot_packet {
 	struct boot_head head;
 	unsigned char payload[BOOT_PAYLOAD_BYTES];
 	int fds[GPUL_BOOT_MAX_FDS];
-	unsigned n_fds; /* owned by the receiver */
+	unsigned n_fds; /* the receiver closes the first n_fds descriptors of fds */
 };
 
 typedef enum boot_got {
@@ -82,14 +81,14 @@ typedef enum boot_got {
 
 /* Fill in the magic, the version and the payload size of a packet's head. */
 void gpul_boot_head_fill(struct boot_head *head, size_t payload_bytes);
-/** Check the magic and the version of a packet's head of which n_bytes have arrived.
+/** Check the magic and the version in the first n_bytes of a packet's head.
  *
  * @bytes    the head
  * @n_bytes  may be less than a head
  * Errors  GPUL_EFORMAT it does not come from gpuload; GPUL_EUNSUPPORTED another version */
 gpul_status gpul_boot_head_check(const unsigned char *bytes, size_t n_bytes, gpul_error *err);
 
-/* Send one packet without blocking; head->magic, version and bytes are filled in here.  BOOT_GOT_PACKET: sent. */
+/* Send one packet without blocking, and fill in head->magic, version and bytes.  BOOT_GOT_PACKET means that it was sent. */
 boot_got gpul_boot_send(int socket, struct boot_head *head, const void *payload, size_t n_bytes, const int *fds, unsigned n_fds,
 			gpul_error *err);
 

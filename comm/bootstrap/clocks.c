@@ -1,7 +1,7 @@
 /* clocks.c — measures the differences between the clocks of the hosts by round trips.
  *
  *     rank 0     before ──────────────┬─ after
- *                       ╲ question   ╱ answer: there          one host after the other, so that round trips do not delay each other
+ *                       ╲ question   ╱ answer: `there`          one host after the other, so that round trips do not delay each other
  *     host B             ╲──────────╱
  */
 #include "comm/bootstrap/boot_internal.h"
@@ -16,7 +16,7 @@
 /* A thread that sleeps in poll() needs some tens of microseconds to wake up, which would be part of the round trip. */
 enum { SPIN_NS = 200 * 1000 };
 
-/* Return the lowest rank of a host, which answers for it. */
+/* Return the lowest rank of a host, which takes part in the measurement for the whole host. */
 static int first_rank_of(const gpul_boot *b, int host)
 {
 	int r = 0;
@@ -37,7 +37,7 @@ static void spin(const gpul_boot *b, int rank)
 		;
 }
 
-/* Send a question or an answer, with the number of the round. */
+/* Send a clock time to rank 0 or from it, with the number of the round trip. */
 static gpul_status send_time(struct boot_call *c, int to, unsigned round, uint64_t time_ns, gpul_error *err)
 {
 	struct boot_head head = {

@@ -4,9 +4,9 @@
  *     ranks of host C ──> leader of C ──┼──> rank 0 ──> back the same way, with the blocks of all
  *     ranks of rank 0's host ───────────┘
  *
- * A rank first receives from the ranks below it, then sends all their data and its own to the rank above it, waits for the
- * answer, and sends that to the ranks below.  So a rank always waits for a rank that has not called yet or is slow, never for
- * one that is waiting itself. */
+ * A rank first receives from the ranks below it, then sends all their data and its own to the rank above it, waits until that rank
+ * returns the data of all ranks, and sends this data to the ranks below.  So a rank always waits for a rank that has not called yet
+ * or is slow, never for one that is waiting itself. */
 #include "comm/bootstrap/boot_internal.h"
 
 #include <errno.h>
@@ -81,7 +81,7 @@ static int rank_above(const gpul_boot *b)
 	return b->job.rank ? 0 : -1;
 }
 
-/* True for a rank below this one: of its host, or, if this is rank 0, the leader of another host. */
+/* True for a rank below this one: a rank of this leader's host, or, if this is rank 0, the leader of another host. */
 static bool is_below(const gpul_boot *b, int rank)
 {
 	return rank != rank_above(b) && atomic_load(&b->socket[rank]) >= 0;
@@ -168,7 +168,7 @@ gpul_status gpul_boot_allgather(gpul_boot *b, const void *mine, size_t bytes, vo
 	return st;
 }
 
-/* silent_ms: how long a rank may be silent; 0: no limit, as in the other calls. */
+/* Wait until all ranks have called this function. silent_ms: how long a rank may be silent; 0: no limit. */
 static gpul_status meet_all(gpul_boot *b, int timeout_ms, int silent_ms, gpul_error *err)
 {
 	unsigned char nothing[1];
@@ -199,7 +199,7 @@ gpul_status gpul_boot_last_barrier(gpul_boot *b, int silent_ms, gpul_error *err)
 /* Send one rank's descriptors.  Those that are -1, or belong to a rank of another host, are only marked as absent. */
 static gpul_status send_descriptors(struct boot_call *c, int to, int owner, const int *fds, gpul_error *err)
 {
-	/* true also if `to` is rank 0 or a leader, which passes the descriptors on */
+	/* also send descriptors to rank 0 and to a leader, which passes them on to the ranks of the owner's host */
 	const bool shared = c->b->host[to] == c->b->host[owner] || to == c->b->leader;
 	struct boot_head head = { .type = BOOT_FDS, .call = c->wait.call, .what = c->what, .total = c->total, .rank = owner };
 	int present[GPUL_BOOT_MAX_FDS];
@@ -228,7 +228,7 @@ static gpul_status receive_descriptors(struct boot_call *c, int from, int owner,
 	}
 	for (unsigned i = 0; i < c->total; i++)
 		fds[i] = p->head.present & 1ull << i ? p->fds[n++] : -1;
-	p->n_fds = 0; /* the caller owns them now */
+	p->n_fds = 0; /* the caller owns the descriptors now */
 	return GPUL_OK;
 }
 

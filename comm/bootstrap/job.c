@@ -33,7 +33,7 @@ static gpul_status expect_number(const char *variable, const char *value, int ex
 			 expected);
 }
 
-/* Job names of launchers can be long and contain any characters; the socket's name must be short and use few characters. */
+/* The job names of launchers can be long and contain any characters, but a socket's name must be short and plain: use a hash. */
 static void name_by_hash(const char *launcher, const char *text, char out[GPUL_COMM_JOB_BYTES])
 {
 	unsigned char digest[GPUL_SHA256_BYTES];
@@ -86,7 +86,7 @@ static gpul_status pmix_size_by_variables(gpul_comm_job *job, gpul_error *err)
 	return st;
 }
 
-/* Find the number of ranks on this machine without libpmix; 0: unknown. */
+/* Find the number of ranks on this machine without libpmix; *out is 0 if it is unknown. */
 static gpul_status pmix_here_by_variables(const gpul_comm_job *job, int *out, gpul_error *err)
 {
 	const char *ompi = value_or_null(secure_getenv("OMPI_COMM_WORLD_LOCAL_SIZE")),
@@ -193,7 +193,7 @@ static bool is_name(const char *text, size_t room)
 	return n > 0 && n < room && text[0] != '.' && strspn(text, good) == n;
 }
 
-/* Copy a variable; "" if it is not set. */
+/* Copy a variable, or "" if it is not set. */
 static gpul_status copy_variable(const char *variable, char *out, size_t out_bytes, gpul_error *err)
 {
 	const char *value = value_or_null(secure_getenv(variable));

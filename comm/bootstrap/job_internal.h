@@ -19,15 +19,15 @@ const char *gpul_comm_variable(const char *name);
  * Errors  GPUL_EINVAL not set, not a number, or smaller than least */
 gpul_status gpul_comm_job_number(const char *variable, const char *value, int least, int *out, gpul_error *err);
 
-/* The reply of the PMIx server of this process' launcher. */
+/* What the PMIx server of this process's launcher has replied. */
 struct gpul_comm_pmix {
-	int size, n_here; /* ranks of the job, and those of them on this machine */
+	int size, n_here; /* number of ranks of the job, and of those on this machine */
 	/* address and secret from rank 0, if the ranks are on several machines */
 	char address[GPUL_COMM_ADDRESS_BYTES], secret[GPUL_COMM_SECRET_BYTES];
 };
 
 /** Ask the PMIx server for the number of ranks.  If they are on several machines, all ranks call this: rank 0 chooses an address
- * and a secret, and the server passes them to the others.  Later calls of a process return the result of the first one.
+ * and a secret, and the server passes them to the other ranks.  Later calls of a process return the result of the first one.
  *
  * @rank       rank of this process
  * @interface  rank 0: see gpul_comm_reserve_address()

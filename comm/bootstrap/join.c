@@ -1,4 +1,4 @@
-/* join.c — how the other ranks of a host join: connect to its leader, map the roster, wait for GO. */
+/* join.c — how the ranks of a host, except its leader, join the job: connect to the leader, map the roster, wait for GO. */
 #include "comm/bootstrap/hosts/hosts_internal.h"
 
 #include <errno.h>
@@ -38,7 +38,8 @@ static bool awaits_notice(gpul_boot *b, gpul_error *err)
 	return false;
 }
 
-/* Connect, repeatedly until the leader listens.  Until then the socket file is missing, or is left from a leader that was killed. */
+/* Connect to the leader, and repeat this until it listens.  Before that, the socket file is missing, or is left from a leader that
+ * was killed. */
 static gpul_status connect_to_leader(gpul_boot *b, const char *path, const struct boot_wait *w, gpul_error *err)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -68,8 +69,8 @@ static gpul_status connect_to_leader(gpul_boot *b, const char *path, const struc
 	return GPUL_OK;
 }
 
-/* Wait for the leader's answer.  There is no roster yet, so this rank learns of the leader's end
- * only by the socket, the launcher's notice, and the messages of rank 0. */
+/* Wait for the leader's reply.  This rank has no roster yet, so it detects the leader's end only by the socket, the launcher's
+ * notice, and the messages of rank 0. */
 static gpul_status await_answer(gpul_boot *b, pid_t leader, const struct boot_wait *w, gpul_error *err)
 {
 	struct pollfd ready = { .fd = atomic_load(&b->socket[b->leader]), .events = POLLIN };
@@ -96,7 +97,7 @@ static gpul_status await_answer(gpul_boot *b, pid_t leader, const struct boot_wa
 	return GPUL_OK;
 }
 
-/* Map the roster of a WELCOME. */
+/* Map the roster whose descriptor is in a WELCOME packet. */
 static gpul_status take_welcome(gpul_boot *b, pid_t leader, const struct boot_wait *w, gpul_error *err)
 {
 	struct boot_packet *p = b->packet;

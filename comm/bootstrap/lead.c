@@ -1,5 +1,5 @@
 /* lead.c — how the leader of a host gathers its ranks: it listens, checks each HELLO, and sends GO
- * when all are ready. On one machine, rank 0 is the leader of all. */
+ * when all are ready. If all ranks are on one machine, rank 0 is the leader. */
 #include "comm/bootstrap/hosts/hosts_internal.h"
 
 #include <errno.h>
@@ -12,8 +12,8 @@
 
 #include "ipc/name.h"
 
-/* The most connections that have not sent a HELLO yet: more than the number of ranks, so that silent connections of other programs
- * do not keep a rank out. */
+/* The most connections that may be open without a HELLO: more than the number of ranks, so that silent connections of other
+ * programs do not keep a rank out. */
 enum { MAX_GUESTS = GPUL_COMM_MAX_RANKS + 8 };
 
 struct guest {
@@ -28,7 +28,7 @@ struct meeting {
 	int listener;
 	struct guest guests[MAX_GUESTS]; /* connections that have not sent a HELLO, oldest first */
 	int n_guests;
-	uint32_t ready;                                    /* mask of ranks, including the leader and the ranks of other hosts */
+	uint32_t ready; /* mask of ranks that are ready, including the leader and the ranks of other hosts */
 	struct boot_machine machines[GPUL_COMM_MAX_RANKS]; /* machines of the ranks that have arrived */
 };
 
@@ -62,7 +62,7 @@ static gpul_status open_listener(struct meeting *m, const char *path, gpul_error
 	return GPUL_OK;
 }
 
-/* Refuse a connection: send the reason, without waiting, and close. */
+/* Refuse a connection: send the reason, without blocking, and close. */
 static void refuse_guest(struct meeting *m, int i, const char *why)
 {
 	struct boot_head head = { .type = BOOT_REFUSED };
@@ -95,7 +95,7 @@ static gpul_status accept_guests(struct meeting *m, gpul_error *err)
 	}
 }
 
-/* True if a HELLO contradicts the job; text receives the reason. */
+/* True if a HELLO is malformed, or has a wrong job name, size or rank; text receives the reason. */
 static bool is_contradiction(const struct meeting *m, const struct boot_packet *p, const struct boot_hello *h, char *text,
 			     size_t text_bytes)
 {
@@ -124,8 +124,8 @@ static bool is_contradiction(const struct meeting *m, const struct boot_packet *
 	return true;
 }
 
-/* Read the HELLO of a connection.  Another program is disconnected; a rank that contradicts this one, or has another version, makes
- * the job fail. */
+/* Read the HELLO of a connection.  Another program is disconnected.  A rank with a wrong number or size, or of another version,
+ * makes the job fail. */
 static gpul_status greet_guest(struct meeting *m, int i, gpul_error *err)
 {
 	gpul_boot *b = m->b;
@@ -149,8 +149,7 @@ static gpul_status greet_guest(struct meeting *m, int i, gpul_error *err)
 		refuse_guest(m, i, text);
 		return gpul_boot_fail_job(b, -1, GPUL_EUNSUPPORTED, 0, text, err);
 	}
-	/* Store the member's pid first: the watch thread uses it as soon as the socket is
-	 * set. */
+	/* Store the pid before the socket, because the watch thread uses the pid as soon as the socket is set. */
 	atomic_store(&b->roster->entry[hello.rank].pid, hello.pid);
 	m->machines[hello.rank] = hello.machine;
 	atomic_store(&b->socket[hello.rank], m->guests[i].fd);
@@ -158,7 +157,7 @@ static gpul_status greet_guest(struct meeting *m, int i, gpul_error *err)
 	return gpul_boot_send_to(b, hello.rank, &welcome, NULL, 0, &b->roster_fd, 1, m->wait, err);
 }
 
-/* Receive the READY of a rank that has got its WELCOME, or the end of its connection. */
+/* Receive the READY of a rank that has received its WELCOME, or the end of its connection. */
 static gpul_status hear_member(struct meeting *m, int rank, gpul_error *err)
 {
 	gpul_boot *b = m->b;
@@ -206,7 +205,7 @@ static gpul_status meet_more(struct meeting *m, gpul_error *err)
 	for (int i = 0; !st && i < n_ranks; i++)
 		if (fds[2 + i].revents)
 			st = hear_member(m, ranks[i], err);
-	/* Backwards, because a connection that is done is removed from the list. */
+	/* Iterate backwards, because handling a connection may remove it from the list. */
 	for (int i = n_guests - 1; !st && i >= 0; i--)
 		if (fds[2 + n_ranks + i].revents)
 			st = greet_guest(m, i, err);
@@ -220,8 +219,7 @@ static void close_meeting(struct meeting *m, const char *why)
 {
 	gpul_ipc_name_release(&m->name);
 	if (m->listener >= 0) {
-		(void)accept_guests(m, NULL); /* send the reason also to those that have connected
-					       * meanwhile */
+		(void)accept_guests(m, NULL); /* connections that have arrived meanwhile get the reason, too */
 		close(m->listener);
 	}
 	while (m->n_guests)
@@ -243,8 +241,8 @@ gpul_status gpul_boot_create_roster(gpul_boot *b, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* Wait until all hosts are ready, after the ranks of this host.  The leader of another host reports READY to rank 0, which answers
- * when all hosts are ready. */
+/* After the ranks of this host are ready, wait until all hosts are ready: the leader of another host sends READY to rank 0, which
+ * replies when all hosts are ready. */
 static gpul_status meet_hosts(gpul_boot *b, const struct boot_wait *w, gpul_error *err)
 {
 	const bool is_first = b->job.rank == 0;

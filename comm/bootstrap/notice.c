@@ -35,7 +35,7 @@ gpul_status gpul_notice_create(int *fd, struct notice **out, gpul_error *err)
 				 strerror(error));
 	}
 	n->magic = NOTICE_MAGIC;
-	/* Older kernels lack the seal F_SEAL_FUTURE_WRITE: then a rank could write to the page, but harms only its own job. */
+	/* Kernels before 5.1 lack F_SEAL_FUTURE_WRITE, so a rank could write to the page, but it would harm only its own job. */
 	(void)fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW);
 	(void)fcntl(file, F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SEAL);
 	high = fcntl(file, F_DUPFD, LEAST_FD);
@@ -69,7 +69,7 @@ void gpul_notice_post(struct notice *n, int rank, pid_t pid, const char *text)
 	atomic_store(&n->failed, (uint32_t)rank + 1);
 }
 
-/* If a program between launcher and rank has closed the descriptor, its number may now be another file. */
+/* Validate the descriptor: if a program between launcher and rank has closed it, its number may now refer to another file. */
 const struct notice *gpul_notice_find(void)
 {
 	const char *variable = secure_getenv("GPULOAD_COMM_NOTICE");
@@ -93,7 +93,8 @@ const struct notice *gpul_notice_find(void)
 	return NULL;
 }
 
-/* If a rank ends without a failure before all ranks have met, others fail because of that: this end is the cause, not their failure. */
+/* If a rank exits with status 0 before all ranks have joined, other ranks fail as a consequence.  So the early exit is reported as
+ * the cause, not their failure. */
 bool gpul_notice_read(const struct notice *n, uint32_t absent, gpul_roster_event *out)
 {
 	uint32_t failed = n ? atomic_load(&n->failed) : 0;

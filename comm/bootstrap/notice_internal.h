@@ -28,7 +28,7 @@ struct notice {
  * Source  Linux memfd_create(2); fcntl(2): F_SEAL_FUTURE_WRITE */
 gpul_status gpul_notice_create(int *fd, struct notice **out, gpul_error *err);
 
-/* Publish the ranks (a mask) that have ended with status 0. causes: whether one of them can be the cause of later failures. */
+/* Publish the ranks (a mask) that have ended with status 0. causes: whether such an end can be the cause of later failures. */
 void gpul_notice_post_ends(struct notice *n, uint32_t ended, bool causes);
 
 /* Publish the first failure of a rank; later ones are ignored. */
@@ -37,7 +37,8 @@ void gpul_notice_post(struct notice *n, int rank, pid_t pid, const char *text);
 /* Map the page of this process' launcher.  NULL: there is none, or a program between launcher and rank has closed the descriptor. */
 const struct notice *gpul_notice_find(void);
 
-/* Read why the job has failed, or cannot start because one of the absent ranks (a mask) has ended; false: neither.  n may be NULL. */
+/* Read why the job has failed, or cannot start because one of the absent ranks (a mask) has ended.  Returns false if neither is so.
+ * n may be NULL. */
 bool gpul_notice_read(const struct notice *n, uint32_t absent, gpul_roster_event *out);
 
 void gpul_notice_unmap(const struct notice *n);

@@ -81,7 +81,7 @@ static void make_command(const gpul_comm_launch_hosts_options *o, const char *ho
 	}
 }
 
-/* Runs in the new process up to exec().  failed: a pipe for errno, which exec() closes. */
+/* Run in the child process until exec(). failed: the write end of a close-on-exec pipe, which receives errno if exec() fails. */
 static _Noreturn void become_agent(char *const *argv, int in, int out, int err, pid_t launcher, const sigset_t *mask, int failed)
 {
 	int error;
@@ -121,8 +121,7 @@ static int start_process(char *const *argv, const sigset_t *mask, int pairs[4][2
 		become_agent(argv, pairs[0][0], pairs[1][1], pairs[2][1], launcher, mask, pairs[3][1]);
 	if (child < 0)
 		return errno;
-	(void)setpgid(child, child); /* parent and child both set it, so that it is set before
-				      * either continues */
+	(void)setpgid(child, child); /* parent and child both set the process group, so that it is set before either of them continues */
 	close(pairs[3][1]);
 	pairs[3][1] = -1;
 	if (gpul_read_all(pairs[3][0], &error, sizeof error))

@@ -1,4 +1,5 @@
-/* agent_internal.h — starts and ends an agent: a process, such as ssh, that starts the launcher's part on a host. */
+/* agent_internal.h — starts and ends an agent: a process, such as ssh, that starts the host launcher (`gpuload comm launch --part`)
+ * on another host. */
 #ifndef GPULOAD_COMM_BOOTSTRAP_AGENTS_AGENT_INTERNAL_H
 #define GPULOAD_COMM_BOOTSTRAP_AGENTS_AGENT_INTERNAL_H
 
@@ -15,10 +16,10 @@ struct agent {
 	int status; /* exit status from waitpid() */
 };
 
-/** Start the agent of a host, or the part itself if the host is this machine.  It runs in a process
+/** Start the agent of a host, or the host launcher itself if the host is this machine.  It runs in a process
  * group of its own, so that a signal from the terminal reaches it only through the launcher.
  *
- * @o     the commands of the agent and of the part
+ * @o     the commands of the agent and of the host launcher (part)
  * @host  the name of the host
  * @here  true: this machine, no agent is needed
  * @mask  the signal mask of the new process
@@ -29,7 +30,7 @@ gpul_status gpul_agent_start(const gpul_comm_launch_hosts_options *o, const char
 			     gpul_error *err);
 /* True if the agent has ended.  Does not wait. */
 bool gpul_agent_has_ended(struct agent *a);
-/* Close its input and output, and kill its process group. */
+/* Close the agent's input and output, and kill its process group. */
 void gpul_agent_end(struct agent *a);
 /* Describe how the agent ended: "ended with status 255", or the signal that killed it. */
 void gpul_agent_describe_end(const struct agent *a, char *text, size_t text_bytes);

@@ -1,4 +1,4 @@
-/* frames.c — read and write frames: the messages between the launcher and its parts on other hosts. */
+/* frames.c — reads and writes frames: the messages between the launcher and the host launchers. */
 #include "comm/bootstrap/agents/frames_internal.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@ bool gpul_frame_fill(struct frame_reader *r)
 	ssize_t n;
 
 	if (r->n == sizeof r->at)
-		return true; /* the buffer contains a whole frame */
+		return true; /* a whole frame always fits into the buffer, so it has a frame to take */
 	do
 		n = read(r->fd, r->at + r->n, sizeof r->at - r->n);
 	while (n < 0 && errno == EINTR);

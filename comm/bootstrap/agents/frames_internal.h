@@ -1,5 +1,5 @@
-/* frames_internal.h — frames: the messages between the launcher and its part on a host, over the agent's standard input and
- * output.
+/* frames_internal.h — frames: the messages between the launcher and the host launcher, the process that starts the ranks of
+ * one host. They use the agent's standard input and output.
  *
  *     gpuload comm launch --hosts a:2,b:2            AGENT b gpuload comm launch --part
  *        │ ──────────────── ASK ───────────────────────> │   the interface of rank 0
@@ -12,7 +12,7 @@
  *        │ <─────────────── DONE ─────────────────────── │   all ranks of the host have ended (or FAILED + reason)
  *        ┊ <────────────── BEAT ───────────────────────> ┊   each second
  *
- * The end of the launcher's side, or its silence, kills the ranks. */
+ * If the launcher ends or is silent for too long, the host launcher kills its ranks. */
 #ifndef GPULOAD_COMM_BOOTSTRAP_AGENTS_FRAMES_INTERNAL_H
 #define GPULOAD_COMM_BOOTSTRAP_AGENTS_FRAMES_INTERNAL_H
 
@@ -25,7 +25,7 @@
 /* clang-format off */
 enum frame_type { FRAME_ASK = 1, FRAME_READY, FRAME_JOB, FRAME_OUT, FRAME_ERR, FRAME_END, FRAME_SIGNAL, FRAME_DONE, FRAME_FAILED,
 		  FRAME_BEAT, FRAME_LAST = FRAME_BEAT };
-/* limit of a payload: less than a pipe holds, so that the launcher need not block */
+/* limit of a payload; a frame fits into a pipe (64 KiB), so the launcher can write it without blocking */
 enum { FRAME_BYTES = 48 * 1024 };
 enum { LAUNCH_BEAT_MS = 1000, LAUNCH_SILENCE_MS = 30 * 1000 };
 #define LAUNCH_GREETING "gpuload-part "
@@ -39,7 +39,7 @@ struct frame_head { /* little-endian */
 
 struct frame_end {                   /* the payload of END */
 	int32_t pid, status, forced; /* status: from waitpid() */
-	char text[200];              /* how the rank ended; "": as the status says */
+	char text[200];              /* how the rank ended; "": use status */
 };
 
 struct frame_reader {
@@ -50,13 +50,13 @@ struct frame_reader {
 
 typedef enum frame_got { FRAME_GOT_NOTHING, FRAME_GOT_ONE, FRAME_GOT_END, FRAME_GOT_BAD } frame_got;
 
-/* Read the bytes that have arrived; false: the other side has closed, or reading has failed.  Does not block if poll() has reported
- * data. */
+/* Read the bytes that have arrived.  Returns false if the other side has closed, or reading has failed.  Does not block if poll()
+ * has reported data. */
 bool gpul_frame_fill(struct frame_reader *r);
-/* Take the next frame from the buffer; payload: valid until the next fill. */
+/* Take the next frame from the buffer, and copy its payload. */
 frame_got gpul_frame_take(struct frame_reader *r, struct frame_head *head, unsigned char payload[FRAME_BYTES]);
-/* Write one frame.  patient: wait until the descriptor is writable.  Returns false if it would
- * block, or if the other side has closed. */
+/* Write one frame. patient: wait until the descriptor is writable.  Returns false if writing would block, or if the other
+ * side has closed. */
 bool gpul_frame_write(int fd, enum frame_type type, int number, const void *payload, size_t n_bytes, bool patient);
 
 /* The payload of JOB: texts, each terminated by a NUL. */

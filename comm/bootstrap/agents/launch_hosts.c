@@ -14,7 +14,7 @@
 #include "comm/bootstrap/job_internal.h"
 #include "core/clock.h"
 
-/* How long the parts may take after the grace period to report that they have killed their ranks. */
+/* Time, after the grace period, in which the host launchers must report that they have killed their ranks. */
 enum { REPORT_MS = 5000 };
 
 static bool is_open(const struct host_part *p)
@@ -31,7 +31,8 @@ static void send_all(struct hosts_launch *h, enum frame_type type, int number)
 			(void)gpul_frame_write(h->parts[i].agent.to, type, number, NULL, 0, false);
 }
 
-/* End all parts: a part on another host kills its ranks when its input ends; the part on this machine and all agents are killed. */
+/* End all host launchers.  One on another host kills its ranks when its input is closed; the one on this machine and all agents are
+ * killed. */
 static void end_all(struct hosts_launch *h)
 {
 	for (int i = 0; i < h->n_parts; i++) {
@@ -252,9 +253,9 @@ static void await_end(struct hosts_launch *h)
 		bool open = false;
 
 		if (h->l.stage >= STAGE_TERMINATED)
-			end_all(h);                               /* a part has not reported in time */
-		if (h->why.status && h->l.stage == STAGE_RUNNING) /* a host is lost, or cannot start the program: the other
-								   * hosts' ranks get the grace period */
+			end_all(h); /* a host launcher has not reported in time */
+		/* a host is lost, or cannot start the program: the ranks of the other hosts get the grace period */
+		if (h->why.status && h->l.stage == STAGE_RUNNING)
 			gpul_launch_pass_signal(&h->l, SIGTERM, true);
 		for (int i = 0; i < h->n_parts; i++)
 			open |= is_open(&h->parts[i]);

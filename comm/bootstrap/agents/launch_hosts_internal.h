@@ -8,7 +8,7 @@
 
 enum { HELD_BYTES = 1024, LINE_BYTES = 4096 };
 
-/* Output that is passed on line by line, so that the lines of several ranks are not mixed. */
+/* The incomplete last line of a rank's output.  Only whole lines are written, so that lines of several ranks are not mixed. */
 struct line {
 	size_t n;
 	char at[LINE_BYTES];
@@ -23,19 +23,19 @@ struct host_part {
 	struct frame_reader in;
 	bool greeted, ready, done, lost;
 	uint64_t received_ns;
-	size_t n_held; /* output of the agent to standard error that is held back until the part answers */
+	size_t n_held; /* the agent's output to standard error, held back until the host launcher answers */
 	char held[HELD_BYTES];
 	char address[GPUL_COMM_ADDRESS_BYTES], no_address[200];
 };
 
 struct hosts_launch {
 	const gpul_comm_launch_hosts_options *o;
-	struct launch l; /* the ranks; all of them are marked `elsewhere` */
+	struct launch l; /* the ranks; each is marked `elsewhere`, because a host launcher starts it */
 	struct host_part *parts;
 	int n_parts;
 	struct line lines[GPUL_COMM_MAX_RANKS][2]; /* lines of each rank's standard output and error that are not complete yet */
-	gpul_error why;                            /* the failure that ended the launch, if it was not that of a rank */
-	int exit_status;                           /* exit status of the launch in that case */
+	gpul_error why;                            /* the failure that ended the launch; unset if a rank's failure ended it */
+	int exit_status;                           /* exit status of the launch if `why` is set */
 	uint64_t beat_ns;
 	unsigned char payload[FRAME_BYTES];
 };
@@ -45,18 +45,18 @@ struct hosts_launch {
 void gpul_relay_rank(struct hosts_launch *h, int rank, bool is_error, const void *bytes, size_t n_bytes);
 /* Write the last line of a rank if it has no newline. */
 void gpul_relay_rest(struct hosts_launch *h, int rank);
-/* Pass on what an agent writes to standard error; before the host is ready, hold the output back, because it may explain a failure. */
+/* Write what an agent has sent to its standard error.  Until the host is ready, hold the output back, because it may explain a failure. */
 void gpul_relay_agent(struct host_part *p, const char *bytes, size_t n_bytes);
 /* Write the output that was held back; called when the host is ready. */
 void gpul_relay_held(struct host_part *p);
-/* Get the last line that was held back, for a message; "": none. */
+/* Get the last line of the output that was held back, for a message; "": there is none. */
 void gpul_relay_last_line(const struct host_part *p, char *text, size_t text_bytes);
 
-/* ---- receive.c: what the parts report ---- */
+/* ---- receive.c: what the host launchers report ---- */
 
-/* Record what ended the launch, unless a cause is recorded already. */
+/* Record what ended the launch, unless a cause has been recorded before. */
 void gpul_hosts_fail(struct hosts_launch *h, int exit_status, gpul_status status, int native, const char *text);
-/* Read and handle the frames that have arrived from a part. */
+/* Read and handle the frames that have arrived from a host launcher. */
 void gpul_hosts_receive(struct hosts_launch *h, struct host_part *p);
 /* Treat a host as lost: its ranks count as ended. */
 void gpul_hosts_lose(struct hosts_launch *h, struct host_part *p, const char *what);

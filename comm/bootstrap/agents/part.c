@@ -1,4 +1,4 @@
-/* part.c — the part of a launch on one host: runs the ranks of this host, and exchanges messages with the launcher. */
+/* part.c — the host launcher: starts the ranks of one host, and exchanges messages with the launcher. */
 #include "comm/bootstrap/agents/launch_hosts.h"
 
 #include <errno.h>
@@ -29,8 +29,7 @@ struct part {
 	char **argv;
 	struct frame_texts texts; /* the payload of the JOB, into which argv points */
 	uint64_t received_ns, beat_ns;
-	bool alone; /* the launcher has ended: nobody reads the output of this
-					  * process */
+	bool alone; /* the launcher has ended, so nobody reads the output of this process */
 };
 
 static void tell(struct part *p, enum frame_type type, int number, const void *payload, size_t n_bytes)
@@ -40,7 +39,7 @@ static void tell(struct part *p, enum frame_type type, int number, const void *p
 
 /* ---- orders ------------------------------------------------------------------------------------------------------- */
 
-/* Answer an ASK with an address of this host, which is used if rank 0 runs here. */
+/* Answer an ASK frame with an address of this host, at which rank 0 listens if it runs here. */
 static void answer_ask(struct part *p, size_t n_interface)
 {
 	char interface[GPUL_COMM_HOST_BYTES] = "", address[GPUL_COMM_ADDRESS_BYTES] = "";
@@ -55,7 +54,7 @@ static void answer_ask(struct part *p, size_t n_interface)
 	free(t.at);
 }
 
-/* Handle the end of a rank on another host. */
+/* Handle a frame which reports that a rank on another host has ended. */
 static void hear_end(struct part *p, int rank, size_t n_bytes)
 {
 	struct frame_end e;
@@ -69,7 +68,7 @@ static void hear_end(struct part *p, int rank, size_t n_bytes)
 	gpul_launch_note_end(&p->l, rank, e.status, e.text);
 }
 
-/* Read the JOB: numbers, names, variables, arguments.  send_job() in launch_hosts.c writes the fields in this order. */
+/* Read a JOB frame: numbers, names, variables, arguments. send_job() in launch_hosts.c writes the fields in this order. */
 static bool take_job(struct part *p, size_t n_bytes)
 {
 	struct frame_texts *t = &p->texts;
@@ -115,7 +114,8 @@ static bool take_job(struct part *p, size_t n_bytes)
 	return p->argv && !t->failed;
 }
 
-/* Read the orders that have arrived, and handle them up to a JOB; false: one is malformed, or the launcher has ended. */
+/* Handle the frames that have arrived from the launcher, at most up to a JOB, which sets *job.  Returns false if a frame is
+ * malformed or the launcher has ended. */
 static bool receive_from_launcher(struct part *p, bool *job)
 {
 	struct frame_head head;
@@ -151,7 +151,7 @@ static bool receive_from_launcher(struct part *p, bool *job)
 
 /* ---- the ranks ---------------------------------------------------------------------------------------------------- */
 
-/* Start one rank with its output in two pipes. */
+/* Start one rank, whose standard output and error go to two pipes. */
 static gpul_status start_rank(struct part *p, int rank, int null, int *exit_status, gpul_error *err)
 {
 	int out[2] = { -1, -1 }, errors[2] = { -1, -1 };
@@ -192,7 +192,7 @@ static gpul_status start_ranks(struct part *p, int *exit_status, gpul_error *err
 	return st;
 }
 
-/* Send output of a rank to the launcher; returns true as long as there may be more. */
+/* Send output of a rank to the launcher.  Returns true as long as there may be more. */
 static bool relay(struct part *p, int rank, int which)
 {
 	int *fd = &p->pipes[rank][which];
@@ -298,7 +298,7 @@ static void run_ranks(struct part *p)
 	gpul_launch_remove_files(p->l.job.name);
 }
 
-/* Wait for the JOB; false: the launcher has ended, for example because another host cannot be reached. */
+/* Wait for the JOB frame.  Returns false if the launcher has ended, for example because another host cannot be reached. */
 static bool await_job(struct part *p)
 {
 	bool job = false;
@@ -312,7 +312,8 @@ static bool await_job(struct part *p)
 	return true;
 }
 
-/* Libraries may print to standard output, so the frames get a descriptor of their own. */
+/* Libraries may print to standard output, so frames are written to a duplicate of it, and standard output is redirected to
+ * standard error. */
 static gpul_status open_output(struct part *p, gpul_error *err)
 {
 	static const char greeting[] = LAUNCH_GREETING GPUL_VERSION "\n";
@@ -336,7 +337,7 @@ gpul_status gpul_comm_launch_part(int *exit_status, gpul_error *err)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a launch");
 	p->l.failed = p->output = p->orders.fd = -1;
 	p->received_ns = gpul_clock_ns();
-	(void)signal(SIGPIPE, SIG_IGN); /* start.c restores the default action for ranks */
+	(void)signal(SIGPIPE, SIG_IGN); /* start.c restores the default action in the ranks */
 	for (int r = 0; r < GPUL_COMM_MAX_RANKS; r++)
 		p->pipes[r][0] = p->pipes[r][1] = -1;
 	st = open_output(p, err);
@@ -353,7 +354,7 @@ gpul_status gpul_comm_launch_part(int *exit_status, gpul_error *err)
 	close(p->output);
 	close(p->orders.fd);
 	free(p->argv);
-	/* p->texts.at is not freed: the environment points into it */
+	/* p->texts.at is not freed, because the environment points into it */
 	free(p);
 	return st;
 }

@@ -1,4 +1,4 @@
-/* receive.c — handles the reports of the parts (ready, output, end of a rank), and the loss of a part. */
+/* receive.c — handles the reports of the host launchers (ready, output, end of a rank), and the loss of a host. */
 #include "comm/bootstrap/agents/launch_hosts_internal.h"
 
 #include <stdio.h>
@@ -137,7 +137,7 @@ static bool take_greeting(struct hosts_launch *h, struct host_part *p)
 	return false;
 }
 
-/* Explain why the agent has closed its output: it has ended, or is about to. */
+/* Explain why the agent's output has been closed: the agent has ended, or is about to end. */
 static void explain_end(struct hosts_launch *h, struct host_part *p)
 {
 	char end[80], text[200], bytes[HELD_BYTES];

@@ -7,8 +7,8 @@
 
 #include "core/file/io.h"
 
-/* Write output of a rank or an agent.  It is lost if the reader of the launcher's output has closed
- * it; the rank gets no SIGPIPE, because its own pipe is still open. */
+/* Write output of a rank or an agent.  The output is lost if nobody reads the launcher's output any more; the rank gets no SIGPIPE,
+ * because the launcher still reads the rank's pipe. */
 static void write_out(bool is_error, const void *bytes, size_t n_bytes)
 {
 	(void)gpul_write_all(is_error ? STDERR_FILENO : STDOUT_FILENO, bytes, n_bytes);

@@ -1,8 +1,7 @@
-/* enter.c — how ranks other than 0 join a job over TCP: connect to rank 0, prove knowledge of the secret, receive the
- * hosts.
+/* enter.c — how ranks other than 0 join a job over TCP: connect to rank 0, prove knowledge of the secret, receive the hosts.
  *
- * A rank that joins has not yet mapped the roster (roster.h), which would tell it of failed ranks.  So its waits end early only if rank 0 or
- * gpuload's launcher reports a failure; otherwise at the deadline. */
+ * A rank that joins has not yet mapped the roster (roster.h), which shows which ranks have failed. So its waits end before the
+ * deadline only if rank 0 or gpuload's launcher reports a failure. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,8 +12,8 @@
 #include "comm/bootstrap/hosts/hosts_internal.h"
 #include "core/clock.h"
 
-/* A connection that is not answered within TRY_MS is tried again.  Only rank 0 knows which ranks
- * are missing at the deadline, so it gets PATIENCE_MS more to report them. */
+/* A connection attempt that is not answered within TRY_MS is repeated.  Only rank 0 knows which ranks are missing at the deadline,
+ * so a rank waits PATIENCE_MS longer for rank 0 to report them. */
 enum { FIRST_NAP_MS = 2, LONGEST_NAP_MS = 100, TRY_MS = 3000, NOTICE_MS = 20, PATIENCE_MS = 1000 };
 
 struct entrance {
@@ -35,7 +34,7 @@ static void hang_up(struct entrance *e)
 	e->stream = NULL;
 }
 
-/* Check whether the wait must end: by the deadline, or because the job has failed. */
+/* Check whether the wait must end because the deadline has passed or the job has failed. */
 static gpul_status may_go_on(struct entrance *e, int patience_ms, gpul_error *err)
 {
 	const struct boot_wait *w = e->wait;
@@ -51,7 +50,7 @@ static gpul_status may_go_on(struct entrance *e, int patience_ms, gpul_error *er
 				       : "");
 }
 
-/* Start a connection to one address; false: it cannot be reached, e->failed explains why. */
+/* Start a connection to one address.  Returns false if it cannot be reached, with the reason in e->failed. */
 static bool dial(struct entrance *e, unsigned i, uint64_t until_ns)
 {
 	const struct sockaddr *to = (const struct sockaddr *)&e->to.sockaddrs[i].at;
@@ -84,7 +83,7 @@ static bool dial(struct entrance *e, unsigned i, uint64_t until_ns)
 	return false;
 }
 
-/* Connect to rank 0, repeatedly until it listens. */
+/* Connect to rank 0, and repeat this until rank 0 listens. */
 static gpul_status connect_to_gate(struct entrance *e, gpul_error *err)
 {
 	long nap_ms = FIRST_NAP_MS;
@@ -105,7 +104,7 @@ static gpul_status connect_to_gate(struct entrance *e, gpul_error *err)
 	}
 }
 
-/* Wait for the next packet of a stream; *got is PACKET, END or BAD (err). */
+/* Wait for the next packet of a stream. *got is BOOT_GOT_PACKET, BOOT_GOT_END, or BOOT_GOT_BAD with the reason in err. */
 static gpul_status await_packet(struct entrance *e, struct boot_stream *s, boot_got *got, gpul_error *err)
 {
 	while ((*got = gpul_boot_stream_receive(s, e->b->packet, err)) == BOOT_GOT_NOTHING) {
@@ -120,7 +119,7 @@ static gpul_status await_packet(struct entrance *e, struct boot_stream *s, boot_
 	return GPUL_OK;
 }
 
-/* Explain an unexpected answer: rank 0 has refused this rank, or another program listens at its address. */
+/* Explain an unexpected packet: rank 0 has refused this rank, or another program listens at rank 0's address. */
 static gpul_status explain_answer(struct entrance *e, const char *expected, gpul_error *err)
 {
 	const struct boot_packet *p = e->b->packet;
@@ -133,7 +132,7 @@ static gpul_status explain_answer(struct entrance *e, const char *expected, gpul
 	return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "rank 0 at %s refused rank %d: %s", e->b->job.address, e->b->job.rank, why);
 }
 
-/* Send a packet to rank 0 and wait for the answer; *again: the connection has ended, but a new one may succeed. */
+/* Send a packet to rank 0 and wait for the reply. *again: the connection has ended, but a new one may succeed. */
 static gpul_status ask(struct entrance *e, enum boot_type type, const void *payload, size_t n_bytes, enum boot_type answer, bool *again,
 		       gpul_error *err)
 {
@@ -186,7 +185,7 @@ static gpul_status introduce_rank(struct entrance *e, struct boot_visit *hello, 
 			 e->b->job.address);
 }
 
-/* Open a connection to rank 0 for a purpose; it is stored in e->fd and e->stream. */
+/* Open a connection to rank 0 for heartbeats or for calls, and store it in e->fd and e->stream. */
 static gpul_status be_admitted(struct entrance *e, enum boot_purpose purpose, gpul_error *err)
 {
 	struct boot_visit hello = { .rank = e->b->job.rank, .size = e->b->job.size, .pid = (int32_t)getpid(), .purpose = purpose };

@@ -1,8 +1,8 @@
-/* gate.c — how rank 0 gathers a job over TCP: it admits ranks that know the secret, and tells all ranks which of them share a
- * host.
+/* gate.c — how rank 0 gathers a job over TCP: it admits ranks that know the secret, and sends all ranks the list of their
+ * hosts.
  *
- * A connection that does not prove that it knows the secret cannot disturb this, whatever it sends.  One that does, but
- * contradicts the job, makes the job fail: it is a rank with a wrong number or size. */
+ * A connection that does not prove that it knows the secret cannot disturb the others, whatever it sends. A connection
+ * that knows the secret, but has a wrong rank number or job size, makes the job fail. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -33,9 +33,8 @@ struct gate {
 	struct visitor visitors[MAX_VISITORS]; /* connections that are not admitted yet, oldest first */
 	int n_visitors;
 	struct boot_machine machines[GPUL_COMM_MAX_RANKS];
-	uint32_t arrived; /* mask of ranks, including rank 0 */
-	uint32_t awaited; /* once all have arrived: the leaders of other hosts whose second
-			   * connection is missing */
+	uint32_t arrived; /* mask of the ranks that have been admitted, including rank 0 */
+	uint32_t awaited; /* set when all ranks have arrived: mask of the leaders of other hosts whose second connection is missing */
 };
 
 static void remove_visitor(struct gate *g, int i)
@@ -43,7 +42,7 @@ static void remove_visitor(struct gate *g, int i)
 	memmove(&g->visitors[i], &g->visitors[i + 1], (size_t)(--g->n_visitors - i) * sizeof *g->visitors);
 }
 
-/* Close without sending a reason: a rank will try again. */
+/* Close a connection without sending a reason, so that the rank will try again. */
 static void drop_visitor(struct gate *g, int i)
 {
 	close(g->visitors[i].fd);
@@ -51,7 +50,7 @@ static void drop_visitor(struct gate *g, int i)
 	remove_visitor(g, i);
 }
 
-/* Refuse a connection: send the reason, keep it for the message of a time-out, and close. */
+/* Refuse a connection: send the reason, keep the reason for the message of a time-out, and close. */
 static void refuse_visitor(struct gate *g, int i, const char *why)
 {
 	struct visitor *v = &g->visitors[i];
@@ -117,7 +116,7 @@ static bool is_contradiction(const struct gate *g, const struct boot_visit *h, c
 	return true;
 }
 
-/* Answer a HELLO with a CHALLENGE. */
+/* Reply to a HELLO with a CHALLENGE. */
 static void challenge_visitor(struct gate *g, int i)
 {
 	struct visitor *v = &g->visitors[i];
@@ -147,8 +146,8 @@ static gpul_status admit_visitor(struct gate *g, int i, gpul_error *err)
 
 	if (st)
 		return st;
-	/* Bytes that have arrived after the PROOF move to the new stream, which has room for them;
-	 * nothing is waiting to be sent. */
+	/* Bytes that have arrived after the PROOF move to the new stream, which is large enough.  The old stream has
+	 * nothing left to send. */
 	memcpy(wide->in, v.stream->in, v.stream->n_in);
 	wide->n_in = v.stream->n_in;
 	gpul_boot_stream_destroy(v.stream);
@@ -235,7 +234,7 @@ static gpul_status let_in_more(struct gate *g, gpul_error *err)
 	for (int i = 0; !st && i < n_ranks; i++)
 		if (fds[2 + i].revents)
 			gpul_boot_links_receive(g->b, ranks[i]);
-	/* Backwards, because a connection that is done is removed from the list. */
+	/* Iterate backwards, because handling a connection may remove it from the list. */
 	for (int i = n_visitors - 1; !st && i >= 0; i--)
 		if (fds[2 + n_ranks + i].revents)
 			st = hear_visitor(g, i, err);

@@ -45,11 +45,12 @@ static int rate_address(const struct ifaddrs *a, const char *wanted, const char 
 		return 0;
 	if (a->ifa_addr->sa_family == AF_INET6 &&
 	    IN6_IS_ADDR_LINKLOCAL(&((const struct sockaddr_in6 *)(const void *)a->ifa_addr)->sin6_addr))
-		return 0; /* link-local: valid on its own link only */
+		return 0; /* a link-local address is valid on its own link only */
 	if (wanted[0] ? strcmp(a->ifa_name, wanted) != 0 : (a->ifa_flags & IFF_LOOPBACK))
 		return 0;
 	score += a->ifa_addr->sa_family == AF_INET;
-	score += a->ifa_flags & IFF_RUNNING ? 4 : 0; /* an interface that has just come up is not running yet */
+	/* a running interface is preferred; one that has just come up does not have the flag yet */
+	score += a->ifa_flags & IFF_RUNNING ? 4 : 0;
 	return score + 2 * (strcmp(a->ifa_name, route) == 0);
 }
 
@@ -133,7 +134,7 @@ static int reserve_port(const gpul_rdma_address *address, unsigned *port)
 		close(fd);
 		return error;
 	}
-	/* struct sockaddr_in6 has the port at the same place */
+	/* sockaddr_in6 has the port at the same offset as sockaddr_in */
 	*port = ntohs(((const struct sockaddr_in *)(const void *)&bound)->sin_port);
 	return 0;
 }

@@ -20,14 +20,14 @@ gpul_status gpul_boot_listen(const gpul_comm_job *job, gpul_rdma_port *out, gpul
 
 /* ---- gate.c, enter.c ---- */
 
-/** Meet the others as rank 0: wait until all ranks of the job have connected, tell them which of them share a host, and keep
+/** As rank 0, wait until all ranks of the job have connected, send them the list of their hosts, and keep
  * a connection to the leader of each other host.  Creates the roster.
  *
  * @b @w  as gpul_boot_lead()
  * Errors  as gpul_boot_open()
  * Threads the thread that opens b */
 gpul_status gpul_boot_gate(gpul_boot *b, const struct boot_wait *w, gpul_error *err);
-/** Meet the others as a rank other than 0.  Sets b->leader and b->local.
+/** As a rank other than 0, connect to rank 0 and wait until all ranks have connected.  Sets b->leader and b->local.
  *
  * @b @w  as gpul_boot_lead()
  * Errors  as gpul_boot_open()
@@ -50,16 +50,16 @@ void gpul_boot_write_hosts(gpul_boot *b);
 gpul_status gpul_boot_links_create(gpul_boot *b, gpul_error *err);
 /* Add the link to a rank; socket and stream belong to the links from now on. */
 void gpul_boot_links_add(gpul_boot *b, int rank, int fd, struct boot_stream *stream);
-/* Send on a link; false: it cannot take the packet now, or has ended. */
+/* Send a packet on a link.  Returns false if the link cannot take the packet now, or has ended. */
 bool gpul_boot_links_send(gpul_boot *b, int rank, struct boot_head *head, const void *payload, size_t n_bytes);
-/* Send what this rank knows to the other hosts: the failure of the job, states, heartbeats.  The watch thread calls it periodically. */
+/* Send the failure of the job, states and heartbeats that this rank knows to the other hosts.  The watch thread calls this periodically. */
 void gpul_boot_links_notify(gpul_boot *b);
 /* Handle all packets that have arrived from a rank. */
 void gpul_boot_links_receive(gpul_boot *b, int rank);
 /* Fill in the sockets of the links for poll(), at most GPUL_COMM_MAX_RANKS; returns their number.
  * ranks: receives the rank of each socket. */
 int gpul_boot_links_poll(const gpul_boot *b, struct pollfd *fds, int *ranks);
-/* While this rank has no roster: true if rank 0 reports a failure, or has ended; err explains it. */
+/* Before this rank has a roster: true if rank 0 reports a failure, or has ended; err explains it. */
 bool gpul_boot_links_news(gpul_boot *b, gpul_error *err);
 /* Explain why this rank can no longer read packets from rank 0: a network failure, or malformed packets.  Returns why->status. */
 gpul_status gpul_boot_explain_stream(const gpul_comm_job *job, const gpul_error *why, gpul_error *err);

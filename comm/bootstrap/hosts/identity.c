@@ -20,15 +20,15 @@ void gpul_boot_machine(const gpul_comm_job *job, struct boot_machine *out)
 	if (f && fgets(out->id, sizeof out->id, f))
 		out->id[strcspn(out->id, "\n")] = '\0';
 	if (!out->id[0])
-		strcpy(out->id, "?"); /* a container without /proc: the ranks are connected by a
-				       * Unix socket, so they are on one machine */
+		strcpy(out->id, "?"); /* a container without /proc; the ranks are connected by a Unix socket, so they are on one machine */
 	if (f)
 		fclose(f);
 }
 
 bool gpul_boot_same_machine(const struct boot_machine *a, const struct boot_machine *b)
 {
-	if (a->id[0] && b->id[0]) /* they are connected by a Unix socket; containers may have different host names */
+	/* a Unix socket connects both ranks, so they are on one machine, although containers may have different host names */
+	if (a->id[0] && b->id[0])
 		return true;
 	return !a->id[0] && !b->id[0] && strcmp(a->name, b->name) == 0;
 }
@@ -49,7 +49,7 @@ void gpul_boot_number_hosts(gpul_boot *b, const struct boot_machine machines[])
 	(void)pthread_mutex_unlock(&b->lock);
 }
 
-/* Other processes can write to this memory, so check the numbers and terminate the texts. */
+/* Other processes can write to the roster, so check the numbers and terminate the texts. */
 gpul_status gpul_boot_take_hosts(gpul_boot *b, gpul_error *err)
 {
 	bool malformed = false;
@@ -88,7 +88,7 @@ void gpul_boot_use_hosts(gpul_boot *b, const struct boot_hosts *hosts)
 			continue;
 		b->local |= 1u << r;
 		b->reach[r] = 1u << r;
-		b->leader = r; /* at the end of the loop: the lowest rank */
+		b->leader = r; /* the loop counts down, so the lowest rank of this host remains */
 	}
 	/* A socket to the leader of another host reaches all ranks of that host. */
 	for (int host = 0, leader = 0; host < b->n_hosts; host++) {

@@ -25,8 +25,7 @@ struct link {
 
 struct boot_links {
 	struct link to[GPUL_COMM_MAX_RANKS];
-	struct boot_beat last[GPUL_COMM_MAX_RANKS]; /* the entries that were last sent on the
-						     * links */
+	struct boot_beat last[GPUL_COMM_MAX_RANKS]; /* the entries of the roster that were last sent on the links */
 	struct boot_packet packet;
 };
 
@@ -68,7 +67,7 @@ bool gpul_boot_links_send(gpul_boot *b, int rank, struct boot_head *head, const 
 	return l->fd >= 0 && gpul_boot_stream_send(l->stream, head, payload, n_bytes, NULL) == BOOT_GOT_PACKET;
 }
 
-/* ---- hear ------------------------------------------------------------------------------------------------------- */
+/* ---- receive ---- */
 
 /* Report that a host is silent: the kernel has given up the connection.  */
 static void report_silence(gpul_boot *b, int rank, const gpul_error *why)
@@ -209,14 +208,15 @@ bool gpul_boot_links_news(gpul_boot *b, gpul_error *err)
 		return false;
 	if (got == BOOT_GOT_BAD)
 		(void)gpul_boot_explain_stream(&b->job, &why, err);
-	gpul_fail(err, GPUL_EUNSUPPORTED, 0, "rank 0 at %s ended before all ranks had joined the job", b->job.address); /* unless set */
+	/* has no effect if err is already set */
+	gpul_fail(err, GPUL_EUNSUPPORTED, 0, "rank 0 at %s ended before all ranks had joined the job", b->job.address);
 	return true;
 }
 
-/* ---- tell ------------------------------------------------------------------------------------------------------- */
+/* ---- send ---- */
 
-/* Make the entries that this rank sends to another one: rank 0 sends those of all other hosts,
- * every other rank sends its own.  Returns their number. */
+/* Collect the roster entries that this rank sends to another one: rank 0 sends those of all other hosts, every other rank sends its
+ * own.  Returns their number. */
 static int make_beats(const gpul_boot *b, int to, struct boot_beat *out)
 {
 	int n = 0;
@@ -236,7 +236,7 @@ static int make_beats(const gpul_boot *b, int to, struct boot_beat *out)
 	return n;
 }
 
-/* True if an entry has changed since the last call, apart from its heartbeat. */
+/* True if an entry of the roster has changed since the last call; heartbeats do not count. */
 static bool has_changed(gpul_boot *b)
 {
 	bool changed = false;
@@ -255,7 +255,7 @@ static bool has_changed(gpul_boot *b)
 	return changed;
 }
 
-/* Fill a record with the failure of the job; false: it has not failed. */
+/* Fill a record with the failure of the job.  Returns false if the job has not failed. */
 static bool find_record(const gpul_boot *b, struct roster_record *out)
 {
 	gpul_roster_event e;
@@ -272,7 +272,7 @@ static bool find_record(const gpul_boot *b, struct roster_record *out)
 	return true;
 }
 
-/* True if it is time to send on a link.  A rank that is silent because it is stopped gets packets ever more rarely, so that they do
+/* True if it is time to send on a link.  The intervals grow for a rank that is silent because it is stopped, so that the packets do
  * not fill its socket buffer. */
 static bool is_due(const struct link *l, uint64_t now, bool changed)
 {

@@ -3,7 +3,7 @@
  *
  *     rank 0 listens at the address of the job           each other rank connects
  *        │ <─────────────── HELLO ───────────────────── │   boot_visit: rank, size, job, host, a random number
- *        │ ──────────────── CHALLENGE ────────────────> │   another one
+ *        │ ──────────────── CHALLENGE ────────────────> │   another random number
  *        │ <─────────────── PROOF ───────────────────── │   HMAC of both numbers and the HELLO, with the secret as key
  *        │ ──────────────── WELCOME ──────────────────> │   rank 0's HMAC of the same (or REFUSED + reason)
  *     all ranks have come
@@ -43,7 +43,7 @@ struct boot_hosts { /* the payload of HOSTS */
 };
 _Static_assert(sizeof(struct boot_hosts) <= BOOT_SMALL_BYTES, "fits");
 
-struct boot_beat { /* one of the entries of a BEAT */
+struct boot_beat { /* one entry of a BEAT's payload */
 	int32_t rank;
 	uint32_t state, call, awaits;
 	uint64_t waits, heartbeat;

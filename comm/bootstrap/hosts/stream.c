@@ -117,7 +117,7 @@ boot_got gpul_boot_stream_receive(struct boot_stream *s, struct boot_packet *out
 		}
 		if (got != BOOT_GOT_NOTHING)
 			return got;
-		/* The buffer has room: a packet that fills it would have been taken out before. */
+		/* The buffer has room for more bytes: a complete packet would have been taken out before. */
 		n = recv(s->fd, s->in + s->n_in, sizeof out->head + s->payload_bytes - s->n_in, MSG_DONTWAIT);
 		if (n == 0)
 			return BOOT_GOT_END;

@@ -14,7 +14,7 @@
 struct rank_process {
 	bool started;
 	pid_t pid;
-	int status; /* from waitpid(), once it has ended */
+	int status; /* from waitpid(), once the rank has ended */
 	bool ended;
 	bool forced;      /* the launcher has sent it SIGTERM or SIGKILL */
 	bool elsewhere;   /* the launcher of another host has started it, and reports its end */
@@ -40,8 +40,8 @@ struct launch {
 	int failed;            /* the rank that failed first; -1: none */
 	char failed_text[200]; /* description of the failure; "": its status describes it */
 	enum stage stage;
-	uint64_t stopped_since_ns; /* time since when all remaining ranks are stopped; 0: one runs */
-	bool ended_stopped;        /* those ranks had to be killed */
+	uint64_t stopped_since_ns; /* since when all remaining ranks have been stopped (SIGSTOP); 0: at least one of them runs */
+	bool ended_stopped;        /* the stopped ranks had to be killed */
 	uint64_t next_ns;          /* when the next stage begins, from STAGE_SETTLING on */
 	int signals;               /* signalfd that reads the blocked signals */
 	sigset_t mask_before;
@@ -51,7 +51,7 @@ struct launch {
 	int notice_fd;
 };
 
-/* A rank's standard input, output and error; -1: the launcher's, but /dev/null as the input of ranks other than 0. */
+/* A rank's standard input, output and error. -1: inherited from the launcher, except that the input of ranks other than 0 is /dev/null. */
 struct rank_files {
 	int in, out, err;
 };
@@ -83,11 +83,11 @@ gpul_status gpul_launch_start(char *const *argv, const struct rank_files *files,
 gpul_status gpul_launch_take_signals(struct launch *l, gpul_error *err);
 void gpul_launch_restore_signals(struct launch *l);
 
-/* Handle the end of a rank. text: how it ended; "": as the status of waitpid() says. */
+/* Handle the end of a rank. text: how it ended; "": use the status from waitpid(). */
 void gpul_launch_note_end(struct launch *l, int rank, int status, const char *text);
 /* Reap the ranks of this host that have ended; returns the number of those that still run. */
 int gpul_launch_reap(struct launch *l);
-/* Start the stages that are due; returns the poll() time-out until the next stage; -1: there is none. */
+/* Start the stages that are due.  Returns the poll() time-out until the next stage; -1: no further stage. */
 int gpul_launch_next_stage(struct launch *l);
 /* Forward a signal.  The first signal starts the grace period, the second one kills the ranks.
  * from_terminal: the ranks have received it already. */
@@ -106,7 +106,7 @@ gpul_status gpul_launch_result(const struct launch *l, int *exit_status, gpul_er
 /* Remove the files of a job, if its ranks were killed. */
 void gpul_launch_remove_files(const char *job);
 
-/* Make this process the parent of processes whose parent, a rank, has ended. */
+/* Become the parent of processes that a rank started and left behind (a child subreaper). */
 void gpul_launch_adopt(struct orphans *o);
 /* Kill and reap the adopted processes, and undo gpul_launch_adopt(). */
 void gpul_launch_end_orphans(struct orphans *o);

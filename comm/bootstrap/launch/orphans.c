@@ -14,7 +14,8 @@
 
 #include "core/array.h"
 
-/* Find the parent of a process; 0: unknown.  In the file that is read, the name, in parentheses, may contain any character. */
+/* Find the parent of a process; 0: unknown.  The name in /proc/PID/stat may contain any character, so the fields are read after the
+ * last ')'. */
 static pid_t parent_of(const char *pid)
 {
 	char path[64], text[512], *end;

@@ -63,7 +63,7 @@ void gpul_launch_describe_end(const struct launch *l, int rank, char *text, size
 			 WTERMSIG(p->status), strsignal(WTERMSIG(p->status)));
 }
 
-/* Report to the ranks which of them failed, and start the grace period. */
+/* Tell the ranks which of them failed, and start the grace period. */
 static void announce_failure(struct launch *l)
 {
 	char text[200];
@@ -74,8 +74,8 @@ static void announce_failure(struct launch *l)
 	begin_grace(l);
 }
 
-/* A rank that was killed by a signal is the cause, even if others with an exit status are reaped before it: they see its death
- * before the launcher does.  So the failure of a rank with an exit status is announced only after a short delay. */
+/* A rank that was killed by a signal is the cause, even if ranks that exit because of its death are reaped before it.  So the
+ * failure of a rank with an exit status is announced only after a short delay. */
 static void note_failure(struct launch *l, int rank, const char *text)
 {
 	const struct rank_process *p = &l->ranks[rank];
@@ -95,8 +95,8 @@ static void note_failure(struct launch *l, int rank, const char *text)
 	}
 }
 
-/* Normal ends are reported to the ranks at once; the first failure is announced, and later ends that result from it are ignored.  A
- * rank that ends normally at the same time as another one fails may be the cause of the failure. */
+/* Tell the ranks which of them have ended normally. had_failed: a rank had failed before, so that later ends are its consequence.
+ * A rank that ends normally at the same time as another one fails may be the cause of that failure. */
 static void publish_ends(struct launch *l, bool had_failed)
 {
 	uint32_t ended = 0;
@@ -165,7 +165,7 @@ static void begin_next_stage(struct launch *l)
 	}
 }
 
-/* True for a process that SIGSTOP or a terminal has stopped; one that a debugger has stopped is in another state. */
+/* True for a process that SIGSTOP or a terminal has stopped; a process that a debugger has stopped is in another state. */
 static bool is_stopped(pid_t pid)
 {
 	char path[32], state = 0;
@@ -181,7 +181,7 @@ static bool is_stopped(pid_t pid)
 	return state == 'T';
 }
 
-/* True if all ranks that still run are stopped: they cannot end within the grace period. */
+/* True if all ranks that still run are stopped, and so cannot end within the grace period. */
 static bool only_stopped_left(const struct launch *l)
 {
 	for (int r = 0; r < GPUL_COMM_MAX_RANKS; r++)
@@ -190,7 +190,7 @@ static bool only_stopped_left(const struct launch *l)
 	return true;
 }
 
-/* End the grace period when only stopped ranks have been left for a while.  Returns the time until the next check. */
+/* End the grace period when only stopped ranks have been left for STOPPED_MS.  Returns the time until the next check. */
 static int look_for_stopped(struct launch *l, uint64_t now)
 {
 	if (!only_stopped_left(l))

@@ -16,7 +16,7 @@ enum { N_VARIABLES = 4 };
 static const char *const variables[N_VARIABLES] = { "GPULOAD_COMM_RANK=", "GPULOAD_COMM_SIZE=", "GPULOAD_COMM_JOB=",
 						    "GPULOAD_COMM_NOTICE=" };
 
-/* The environment of a rank: the variables of this process and of the job. text: memory of the values. */
+/* The environment of a rank: the variables of this process and of the job. text: memory for the values of the job's variables. */
 struct environment {
 	char **all;
 	char text[N_VARIABLES][32 + GPUL_COMM_JOB_BYTES];
@@ -52,13 +52,13 @@ static bool make_environment(const gpul_comm_job *job, int notice, struct enviro
 	return true;
 }
 
-/* Runs in the new process up to exec().  failed: a pipe for errno, which exec() closes. */
+/* Run in the child process until exec(). failed: the write end of a close-on-exec pipe, which receives errno if exec() fails. */
 static _Noreturn void become_rank(char *const *argv, const struct rank_files *files, int rank, pid_t launcher, const sigset_t *mask,
 				  char **variables_of_rank, int failed)
 {
 	int error, null;
 
-	/* SIGKILL is sent when the thread that started this process ends.  If the launcher has ended already, the
+	/* The kernel sends SIGKILL when the thread that started this process ends.  If the launcher had ended before prctl(), the
 	 * parent is another process. */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != launcher)
 		_exit(126);
