@@ -18,7 +18,7 @@
  *     63          48 47          34  33       32    31                                     0
  *    ┌──────────────┬──────────────┬─────────┬──────┬───────────────────────────────────────┐  asks: a kernel of this rank has timed
  *    │ gap in ms    │              │ answers │ asks │ ranks for which this rank's kernels   │  out.  answers: this rank has seen a
- *    └──────────────┴──────────────┴─────────┴──────┴ have waited since it answers ─────────┘  request.  gap: longest time between updates */
+ *    └──────────────┴──────────────┴─────────┴──────┴ have waited since it answers ─────────┘  request.  gap: longest time unchanged */
 #define ASKS    (1ull << 32)
 #define ANSWERS (1ull << 33)
 enum { GAP_SHIFT = 48, LONGEST_GAP_MS = 0xffff };

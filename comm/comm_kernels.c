@@ -16,7 +16,7 @@ static const struct kernel_source {
 	const char *name;
 	enum kernel_file file;
 	gpul_comm_call call;
-	gpul_comm_algo algo; /* AUTO: the kernel is not a collective */
+	gpul_comm_algo algo; /* GPUL_COMM_AUTO: the kernel is not that of a collective */
 	gpul_comm_proto proto;
 } kernels[N_KERNELS] = {
 #define KERNEL(name, file, function, work, call, algo, proto) \
@@ -76,7 +76,7 @@ gpul_status gpul_comm_kernels_load(gpul_comm *c, gpul_error *err)
 
 	if (c->interprets || !shares_process(c))
 		return GPUL_OK;
-	c->replay.off = true; /* the driver may also wait for kernels when it instantiates a graph */
+	c->replay.off = true; /* without graphs, because the driver may also wait for running kernels when it instantiates one */
 	for (int id = 0; !st && id < N_KERNELS; id++)
 		if (id != KERNEL_persistent)
 			st = gpul_comm_kernel(c, (enum kernel_id)id, &unused, err);

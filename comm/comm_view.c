@@ -28,8 +28,8 @@ gpul_status gpul_comm_view_create(gpul_comm *c, gpul_error *err)
 	v->direct = c->direct;
 	v->sizes = c->sizes;
 	v->timeout_ns = c->options.timeout_ms < 0 ? 0 : (uint64_t)c->options.timeout_ms * 1000 * 1000;
-	/* On a GPU, a check costs a round trip to host memory, so checks are rare; interpreted
-	 * polls are slow, so they check more often. */
+	/* A check reads host memory, which costs a GPU a round trip, so checks are rare; polls of an interpreted kernel are slow,
+	 * so it checks more often. */
 	v->polls_per_check = c->interprets ? GPUL_COMM_LEAST_POLLS : 1024;
 	v->control = (gpul_comm_control *)(uintptr_t)gpul_mem_gpu(c->control_mem);
 	v->calls = counters;
@@ -43,8 +43,8 @@ gpul_status gpul_comm_view_create(gpul_comm *c, gpul_error *err)
 	return gpul_comm_view_upload(c, err);
 }
 
-/* Synchronises after the copy: cuMemcpyHtoD from pageable memory may return before the bytes are in device memory, and the
- * program's streams may not wait for the default stream. */
+/* Synchronise after the copy: cuMemcpyHtoD from pageable memory may return before the bytes are in device memory, and the program's
+ * streams may not wait for the default stream. */
 gpul_status gpul_comm_view_upload(gpul_comm *c, gpul_error *err)
 {
 	const gpul_status st = gpul_cu(c->drv, err, cuMemcpyHtoD(c->view, &c->view_copy, sizeof c->view_copy));

@@ -27,9 +27,9 @@ static gpul_status check_options(const gpul_comm_options *o, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* Choose the sizes of channels.  A slot is so large that its copy takes longer than the fence and step counter; with the software
- * driver slots are small, because all ranks share the machine's memory.  With a network, only the protocol Simple and no one-shot
- * algorithm is used; few blocks suffice, and each slot costs the CPUs a put and a credit, so slots are large. */
+/* Choose the sizes of channels.  A slot is large enough that its copy takes longer than the fence and the step counter.  With the
+ * software driver slots are small, because all ranks share the machine's memory.  With a network, only the protocol Simple is used,
+ * and no one-shot algorithm; few blocks suffice, and slots are large, because each slot costs the CPUs a put and a credit. */
 static void choose_sizes(gpul_comm *c)
 {
 	const bool small = c->interprets;
@@ -72,7 +72,7 @@ static int left_ms(uint64_t deadline_ns)
 	return now < deadline_ns ? (int)((deadline_ns - now) / 1000000) : 0;
 }
 
-/* Perform those steps of gpul_comm_create() that need the other ranks.  The time-out applies to all of them together. */
+/* Perform those steps of gpul_comm_create() in which the other ranks take part.  The time-out limits their total time. */
 static gpul_status join(gpul_comm *c, const gpul_comm_job *job, gpul_error *err)
 {
 	const int timeout_ms = c->options.create_timeout_ms;
@@ -81,8 +81,8 @@ static gpul_status join(gpul_comm *c, const gpul_comm_job *job, gpul_error *err)
 
 	if (!st)
 		gpul_boot_limit(c->boot, deadline_ns, timeout_ms, 0);
-	st = st ? st : check_options(&c->options, err); /* checked only now, so that the other ranks also
-							  * report the error */
+	/* opened only after the ranks have met, so that the other ranks also report an error */
+	st = st ? st : check_options(&c->options, err);
 	st = st ? st : open_device(c, err);
 	st = st ? st : gpul_comm_choices_load(c, err);
 	st = st ? st : gpul_comm_introduce(c, timeout_ms, err);
@@ -159,14 +159,13 @@ gpul_status gpul_comm_create(const gpul_driver *drv, const gpul_comm_options *op
 		st = join(c, &job, &why);
 	}
 	if (st) {
-		if (c->boot && why.status) /* publish the failure, so that the others also report
-					     * it */
+		if (c->boot && why.status) /* publish the failure, so that the other ranks report it, too */
 			gpul_boot_fail(c->boot, &why, c->rank);
 		failed = c->boot && gpul_boot_failure(c->boot, &first);
 		if (failed && first.kind == GPUL_RANK_DIED)
 			st = gpul_fail(err, GPUL_ECOMM, GPUL_COMM_RANK_DIED, "%s", first.text);
-		else if (failed && first.status == GPUL_ECOMM) /* another rank has failed after it joined; it already uses its
-								 * communicator */
+		/* another rank failed after it had joined, and returns this error from the calls of its communicator */
+		else if (failed && first.status == GPUL_ECOMM)
 			st = gpul_fail(err, GPUL_ECOMM, first.native, "%s", first.text);
 		else if (why.status)
 			st = gpul_fail(err, why.status, why.native, "%s", why.text);
@@ -185,12 +184,11 @@ void gpul_comm_destroy(gpul_comm *c)
 	if (!c)
 		return;
 	mode = gpul_comm_relax(c);
-	/* No kernel of any rank may run when memory is unmapped; after a failure the abort word
-	 * makes all kernels end. */
+	/* No kernel of any rank may run when memory is unmapped.  After a failure all kernels end, because the abort word is set. */
 	(void)c->drv->cuCtxSetCurrent(c->ctx.handle);
 	(void)gpul_comm_persistent_stop(c->persistent, NULL);
 	r = c->drv->cuCtxSynchronize();
-	if (r && c->last.exists) /* a stream of the program is being captured */
+	if (r && c->last.exists) /* cuCtxSynchronize() fails while a stream of the program is captured */
 		r = c->drv->cuEventSynchronize(c->last.ended);
 	gpul_comm_unrelax(c, mode);
 	if (!gpul_comm_awaited(c, r, "cuCtxSynchronize()", NULL)) {

@@ -2,13 +2,13 @@
 #include "comm/comm_internal.h"
 
 /* The properties of a call's stream, queried once for each call.  A handle does not identify a stream: a new stream may get the
- * handle of a destroyed one, and the default streams of all threads have the same handle. */
+ * handle of a destroyed one, and all threads use the same handle for their default streams. */
 struct call_stream {
 	CUstream handle;
 	unsigned long long id; /* valid if has_id is set */
 	bool has_id;
 	bool captures;
-	cuuint64_t capture; /* id of the capture; 0: unknown */
+	cuuint64_t capture; /* id of the stream capture; 0: unknown */
 };
 
 static gpul_status describe_stream(gpul_comm *c, CUstream stream, struct call_stream *out, gpul_error *err)
@@ -19,16 +19,16 @@ static gpul_status describe_stream(gpul_comm *c, CUstream stream, struct call_st
 	*out = (struct call_stream){ .handle = stream, .captures = capturing != CU_STREAM_CAPTURE_STATUS_NONE };
 	if (st)
 		return st;
-	if (!out->captures) /* NVIDIA's driver invalidates a capture at this query */
+	if (!out->captures) /* not queried during a capture, because NVIDIA's driver would invalidate the capture */
 		out->has_id = c->drv->cuStreamGetId(stream, &out->id) == CUDA_SUCCESS;
 	else if (c->drv->cuStreamGetCaptureInfo_v3(stream, &capturing, &out->capture, NULL, NULL, NULL, NULL))
 		out->capture = 0;
 	return GPUL_OK;
 }
 
-/* Calls of one communicator run one after another: if the last call used another stream, this stream waits for that call.  It
- * waits for an event of that call, not for the stream, which may have been destroyed since, or may be capturing now.  A call that
- * is captured cannot wait for work outside of its graph: it waits for the last call in the same capture. */
+/* Make calls of one communicator run one after another: if the last call used another stream, let this stream wait for the event
+ * recorded after that call.  The other stream itself may have been destroyed or be capturing now.  A captured call cannot wait for
+ * work outside of its graph, so it waits for the last call in the same capture. */
 static gpul_status follow_last_call(gpul_comm *c, const struct call_stream *s, gpul_error *err)
 {
 	const struct last_call *last = s->captures ? &c->last_captured : &c->last;

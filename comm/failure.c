@@ -27,7 +27,7 @@ static void record(gpul_comm *c, const gpul_comm_failure *f)
 		__atomic_store_n(&c->control->abort, 1, __ATOMIC_RELEASE);
 }
 
-/* Called when the job has failed.  All ranks get the same failure: the first one that any rank has published. */
+/* Called when the job has failed.  Every rank gets the same failure: the first one that any rank has published. */
 static void on_event(void *arg, const gpul_roster_event *e)
 {
 	gpul_comm *c = arg;
@@ -37,7 +37,7 @@ static void on_event(void *arg, const gpul_roster_event *e)
 		f.cause = GPUL_COMM_RANK_DIED;
 	else if (e->kind == GPUL_RANK_STALLED)
 		f.cause = GPUL_COMM_RANK_STALLED;
-	else if (e->status == GPUL_ESYS && e->native == ETIMEDOUT) /* a call of boot.h has timed out */
+	else if (e->status == GPUL_ESYS && e->native == ETIMEDOUT) /* a call of bootstrap/boot.h has timed out */
 		f.cause = GPUL_COMM_TIMED_OUT;
 	else
 		f.cause = e->status == GPUL_ECOMM ? (enum gpul_comm_cause)e->native : GPUL_COMM_RANK_FAILED;
@@ -115,8 +115,8 @@ void gpul_comm_abort(gpul_comm *c)
 	gpul_comm_fail(c, GPUL_COMM_ABORTED, c->rank, "rank %d called gpul_comm_abort()", c->rank);
 }
 
-/* Wait until the failure is recorded: a kernel that reports a time-out sets the abort word earlier, because finding the cause takes
- * a while. */
+/* Wait until the failure is recorded.  A kernel that reports a time-out sets the abort word before that, because finding the cause
+ * takes time. */
 static void await_explanation(const gpul_comm *c)
 {
 	const struct timespec nap = { .tv_nsec = PERIOD_NS };
@@ -125,7 +125,7 @@ static void await_explanation(const gpul_comm *c)
 		(void)nanosleep(&nap, NULL);
 }
 
-/* True for errors that mean only that the caller used a stream wrongly. */
+/* True for errors that mean only that the caller has used a stream wrongly. */
 static bool is_misuse(const gpul_error *why)
 {
 	const int r = why->native;
@@ -137,7 +137,7 @@ static bool is_misuse(const gpul_error *why)
 
 gpul_status gpul_comm_rank_failed(gpul_comm *c, const gpul_error *why, gpul_error *err)
 {
-	const gpul_status st = gpul_comm_usable(c, err); /* an earlier failure, if any, is the cause of this one */
+	const gpul_status st = gpul_comm_usable(c, err); /* if the communicator has failed before, that failure is the cause of this one */
 
 	if (!is_misuse(why))
 		gpul_comm_fail(c, GPUL_COMM_RANK_FAILED, c->rank, "rank %d (pid %d): %.150s", c->rank, (int)c->paths[c->rank].pid,
@@ -155,8 +155,8 @@ gpul_status gpul_comm_awaited(gpul_comm *c, CUresult r, const char *call, gpul_e
 	return gpul_comm_usable(c, err);
 }
 
-/* Wait for the work of a stream; after a failure the kernels end, so the wait always ends.
- * Spinning would take CPU time from interpreted kernels. */
+/* Wait for the work of a stream.  The wait always ends, because kernels end after a failure.  With an interpreting driver, do not
+ * poll: polling would take CPU time from the kernels. */
 static CUresult await_stream(const gpul_comm *c, CUstream stream)
 {
 	struct timespec nap = { .tv_nsec = FIRST_NAP_NS };
@@ -175,7 +175,8 @@ gpul_status gpul_comm_wait(gpul_comm *c, CUstream stream, gpul_error *err)
 	CUstreamCaptureMode mode;
 	CUresult r;
 
-	gpul_bell_ring(gpul_boot_bell(c->boot)); /* a kernel may run that the library did not launch: one of a graph */
+	/* wake the watch thread, because the program may have launched a kernel in a CUDA graph, without a call of the library */
+	gpul_bell_ring(gpul_boot_bell(c->boot));
 	mode = gpul_comm_relax(c);
 	r = await_stream(c, stream);
 	gpul_comm_unrelax(c, mode);

@@ -1,10 +1,10 @@
 /* group.c — sends and receives, single or in groups. */
 #include "comm/comm_internal.h"
 
-/* All transfers of a rank together have at most this many times sizes.n_blocks blocks, so that all of them run at the same time. */
+/* The kernel of a group has at most GROUP_BLOCKS * sizes.n_blocks blocks, so that all of them are resident at the same time. */
 enum { GROUP_BLOCKS = 4 };
 
-/* Choose the protocol and the number of blocks from the size of the transfer, so that both sides choose the same. */
+/* Choose the protocol and the number of blocks from the size of the transfer only, so that sender and receiver choose the same. */
 static unsigned choose(gpul_comm *c, gpul_comm_transfer *t)
 {
 	const gpul_comm_plan plan = gpul_comm_plan_for(c, GPUL_COMM_SENDRECV, t->bytes);
@@ -21,7 +21,7 @@ static bool same_channel(const gpul_comm_transfer *a, const gpul_comm_transfer *
 	return a->peer == b->peer && a->kind == b->kind && a->kind != GPUL_COMM_TRANSFER_COPY;
 }
 
-/* Assign blocks to transfers, different ones for each channel.  Returns the total number of blocks. */
+/* Assign blocks to the transfers; transfers on different channels get different blocks.  Returns the total number of blocks. */
 static unsigned place(gpul_comm_transfers *t)
 {
 	unsigned next = 0;
@@ -84,7 +84,7 @@ static gpul_status pair_own(gpul_comm *c, gpul_comm_transfers *t, gpul_error *er
 		send->kind = GPUL_COMM_TRANSFER_COPY;
 		send->offset = t->items[k].at;
 		t->items[k].kind = GPUL_COMM_TRANSFER_COPY;
-		t->items[k].bytes = 0; /* marks the item as empty; it is removed below */
+		t->items[k].bytes = 0; /* marks the item as empty; the loop below removes it */
 	}
 	uint32_t n = 0;
 

@@ -28,7 +28,7 @@ struct pmix {
 	__typeof__(PMIx_Fence) *fence;
 };
 
-/* dlsym() returns a void *; memcpy() converts it to a function pointer without a cast, which ISO C forbids. */
+/* memcpy() converts the void * of dlsym() to a function pointer, because ISO C forbids this cast. */
 static bool find_entry(void *handle, const char *name, void *function)
 {
 	void *p = dlsym(handle, name);
@@ -53,8 +53,8 @@ static gpul_status open_pmix(struct pmix *out, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* Query a number that is the same for the whole job.  The value is not released, because
- * PMIX_VALUE_RELEASE needs more functions of the library. */
+/* Query a number that is equal for all ranks.  The value is not released, because PMIX_VALUE_RELEASE needs more functions
+ * of the library. */
 static gpul_status get_number(const struct pmix *p, const pmix_proc_t *me, const char *key, int *out, gpul_error *err)
 {
 	pmix_proc_t job = *me;
@@ -69,7 +69,7 @@ static gpul_status get_number(const struct pmix *p, const pmix_proc_t *me, const
 	return GPUL_OK;
 }
 
-/* Make an attribute of a call.  The macros of pmix.h would need more functions of the library. */
+/* Fill in one pmix_info_t, an attribute of a PMIx call.  The macros of pmix.h would need more functions of the library. */
 static pmix_info_t attribute(const char *key, pmix_data_type_t type)
 {
 	pmix_info_t info;
@@ -80,7 +80,7 @@ static pmix_info_t attribute(const char *key, pmix_data_type_t type)
 	return info;
 }
 
-/* Called by all ranks: make the value that rank 0 has put available to them. */
+/* Make the values that rank 0 has put visible to all ranks.  Every rank must call this. */
 static gpul_status fence(const struct pmix *p, gpul_error *err)
 {
 	pmix_info_t options[2] = { attribute(PMIX_COLLECT_DATA, PMIX_BOOL), attribute(PMIX_TIMEOUT, PMIX_INT) };
@@ -165,7 +165,7 @@ static gpul_status ask_once(int rank, const char *interface, bool share, struct 
 gpul_status gpul_comm_pmix_query(int rank, const char *interface, bool share, struct gpul_comm_pmix *out, gpul_error *err)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-	static struct gpul_comm_pmix first; /* the first answer; size 0: not queried yet */
+	static struct gpul_comm_pmix first; /* the result of the first query; size 0: not queried yet */
 	gpul_status st = GPUL_OK;
 
 	*out = (struct gpul_comm_pmix){ 0 };

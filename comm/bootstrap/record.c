@@ -7,15 +7,15 @@
 #include <time.h>
 #include <unistd.h>
 
-/* How long to wait, after the end of a TCP connection, until the link reports the reason. */
+/* After the end of a TCP connection, wait this long until the link to rank 0 reports why it ended. */
 enum { VERDICT_MS = 1000 };
 
 const char *gpul_boot_place(const gpul_boot *b, int rank, char out[GPUL_BOOT_PLACE_BYTES])
 {
 	gpul_boot *lockable = (gpul_boot *)(uintptr_t)b;
 
-	(void)pthread_mutex_lock(&lockable->lock); /* the watch thread may report an end before all ranks have
-						     * met */
+	/* locked, because the watch thread may report an end while gpul_boot_open() still fills in the hosts */
+	(void)pthread_mutex_lock(&lockable->lock);
 	if (b->n_hosts > 1)
 		snprintf(out, GPUL_BOOT_PLACE_BYTES, "rank %d (pid %d) on host %.63s", rank, (int)gpul_boot_pid(b, rank),
 			 b->host_name[b->host[rank]]);
@@ -88,7 +88,7 @@ void gpul_boot_report_end(gpul_boot *b, int rank)
 
 	if (atomic_load(&e->state) == RANK_LEFT)
 		return;
-	/* A rank that has not arrived may have ended because of what the launcher has reported. */
+	/* Publish the launcher's report first: it may be the reason why a rank has ended before it joined. */
 	if (gpul_boot_is_missing(b, rank) && gpul_boot_publish_notice(b))
 		return;
 	record.pid = atomic_load(&e->pid);
@@ -156,8 +156,7 @@ gpul_status gpul_boot_ended(gpul_boot *b, int rank, const char *doing, gpul_erro
 {
 	char text[200], place[GPUL_BOOT_PLACE_BYTES];
 
-	/* Over TCP, the link to the rank ends at the same time, and reports whether the rank has
-	 * died or left normally. */
+	/* The TCP link to the rank ends at the same time, and reports whether the rank has died or left normally: wait for that report. */
 	for (int ms = 0;
 	     b->stream[rank] && ms < VERDICT_MS && !gpul_boot_failure(b, NULL) && atomic_load(&b->roster->entry[rank].state) != RANK_LEFT;
 	     ms++)

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 enum { ROSTER_MAGIC = 0x52545352, ROSTER_VERSION = 5 };
-/* With these seals no process can change the size, so that reading the mapping never raises SIGBUS. */
+/* With these seals no process can change the size of the file, so reading the mapping never raises SIGBUS. */
 enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
 
 static gpul_status map_memory(int fd, struct roster **out, gpul_error *err)
@@ -91,11 +91,11 @@ void gpul_roster_publish(struct roster *r, int me, const struct roster_record *r
 	uint32_t none = 0;
 
 	r->entry[me].record = *record;
-	/* Release order: the record becomes visible before the number of the rank that published it. */
+	/* Release order makes the record visible before the number of the rank that published it. */
 	atomic_compare_exchange_strong_explicit(&r->winner, &none, (uint32_t)me + 1, memory_order_acq_rel, memory_order_relaxed);
 }
 
-/* Other processes can write to this memory, so check the values and terminate the text. */
+/* Other processes can write to the roster, so check the values and terminate the text. */
 bool gpul_roster_first(const struct roster *r, gpul_roster_event *out)
 {
 	uint32_t winner = atomic_load_explicit(&r->winner, memory_order_acquire);

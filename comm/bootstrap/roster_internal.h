@@ -8,11 +8,10 @@
 
 #include "comm/bootstrap/roster.h"
 
-/* ARRIVED: connected to rank 0 over TCP, but not in the roster of its host yet. */
+/* RANK_ARRIVED: the rank has connected to rank 0 over TCP, but has not yet mapped the roster of its host. */
 enum roster_state { RANK_ABSENT, RANK_JOINED, RANK_LEFT, RANK_ARRIVED };
 
-/* The failure record that a rank publishes, at most once.  The rank writes it before it tries to become the winner, and never
- * changes it. */
+/* The failure record of a rank.  The rank writes it at most once, before it sets `winner`, and never changes it afterwards. */
 struct roster_record {
 	int32_t kind; /* a value of gpul_roster_kind */
 	int32_t rank, pid, culprit, status, native;
@@ -20,15 +19,14 @@ struct roster_record {
 };
 
 struct roster_entry {
-	uint32_t lifeline;      /* a word of core/thread/lifeline.h */
+	uint32_t lifeline;      /* lifeline of the rank: a robust futex (core/thread/lifeline.h) */
 	_Atomic uint32_t state; /* a value of roster_state */
 	_Atomic int32_t pid;    /* written by rank 0 when the rank arrives */
 	_Atomic uint32_t call;  /* number of calls of gpul_boot_allgather() etc. that the rank has begun */
 	_Atomic uint64_t heartbeat;
 	_Atomic uint64_t waits; /* see gpul_boot_set_waits() */
 	_Atomic int32_t host;   /* index of the rank's host; hosts are in the order of their lowest ranks; written by rank 0 */
-	/* mask of the ranks for which the rank waits in that call, or in gpul_boot_open(); 0: it
-	 * does not wait */
+	/* mask of the ranks for which the rank waits in `call`, or in gpul_boot_open(); 0: the rank does not wait */
 	_Atomic uint32_t awaits;
 	unsigned char pad[24]; /* padding to the next cache line */
 	struct roster_record record;
@@ -38,7 +36,7 @@ _Static_assert(sizeof(struct roster_entry) == 320, "whole cache lines");
 
 struct roster {
 	uint32_t magic, version, size;
-	_Atomic uint32_t winner;   /* 0: the job has not failed; else 1 + the rank whose record is its failure */
+	_Atomic uint32_t winner;   /* 0: the job has not failed; else 1 + the rank whose record is the failure of the job */
 	unsigned char session[32]; /* random bytes that only the ranks that share this memory know */
 	unsigned char pad[16];
 	struct roster_entry entry[GPUL_COMM_MAX_RANKS];
@@ -68,7 +66,7 @@ void gpul_roster_unmap(struct roster *r);
 /* Publish the record of rank `me`, which must not have published one before. */
 void gpul_roster_publish(struct roster *r, int me, const struct roster_record *record);
 
-/* Read the first record of the job; false: there is none. */
+/* Read the first failure record of the job.  Returns false if there is none. */
 bool gpul_roster_first(const struct roster *r, gpul_roster_event *out);
 
 /* Write "rank 2" or "ranks 2, 3" for the set bits of a mask. */

@@ -7,11 +7,11 @@
 
 #include "comm/bootstrap/job_internal.h"
 
-/* Below Linux's ephemeral ports (32768 to 60999), and above the ports of most services.  Steps of one job, and jobs with
- * consecutive numbers, get different ports. */
+/* The ports lie below Linux's ephemeral ports (32768 to 60999), and above the ports of most services.  Steps of one job, and jobs
+ * with consecutive numbers, get different ports. */
 enum { FIRST_PORT = 20000, N_PORTS = 12000, PORTS_PER_JOB = 16 };
 
-/* Steps with this or a higher number are batch scripts and interactive shells, whose commands are not ranks (slurm.h). */
+/* Step numbers from here on are batch scripts and interactive shells, whose commands are not ranks (slurm.h). */
 static const int FIRST_SPECIAL_STEP = 0x7ffffff0;
 
 bool gpul_comm_slurm_started_this(void)

@@ -8,7 +8,7 @@
 
 #include "ipc/place.h"
 
-/* True if a name in the folder belongs to a job; other names belong to shared buffers. */
+/* True if a file name in the folder of sockets belongs to a job; the other files belong to shared buffers. */
 static bool is_job(const char *name)
 {
 	static const char *const launchers[] = { "comm-", "pmix-", "torchrun-" };

@@ -1,5 +1,5 @@
-/* wait.c — the waits of a rank: each ends with a packet, with the failure of the job, or with a
- * time-out whose message names the missing ranks. */
+/* wait.c — how a rank waits: each wait ends with a packet, with the failure of the job, or with a time-out whose message names the
+ * missing ranks. */
 #include "comm/bootstrap/hosts/hosts_internal.h"
 
 #include <errno.h>
@@ -25,8 +25,8 @@ int gpul_boot_left_ms(uint64_t deadline_ns)
 	return now >= deadline_ns ? 0 : (int)((deadline_ns - now + 999999) / 1000000);
 }
 
-/* Find the ranks that have not joined the job yet, or have not begun the call.  Ranks that have
- * connected to rank 0 count as missing only if no other rank is missing. */
+/* Find the ranks that have not joined the job yet, or have not begun the call.  Ranks that are connected to rank 0, but have not
+ * mapped the roster, count as missing only if no other rank is missing. */
 static uint32_t missing_ranks(const gpul_boot *b, uint32_t call)
 {
 	uint32_t missing = 0, arrived = 0;
@@ -42,9 +42,9 @@ static uint32_t missing_ranks(const gpul_boot *b, uint32_t call)
 	return missing ? missing : arrived;
 }
 
-/* Find the ends of the chains of waits that start at the ranks of a mask: ranks that do not wait for others in the same call.
- * 0: the chain is a cycle, because a rank has stopped and its entry is out of date.  reached: all ranks of the chains.  A
- * rank of another host whose entry is not current counts as waiting for rank 0, which should have sent the entry. */
+/* Follow the chains of waiting ranks from the ranks of a mask to their ends: ranks that do not wait in the same call.  Returns the
+ * mask of the ends. 0: the chain is a cycle, because a rank is stopped and its entry is out of date. reached: all ranks of the
+ * chains.  A rank of another host whose entry is out of date counts as waiting for rank 0, which should have sent the entry. */
 static uint32_t follow_waits(const gpul_boot *b, uint32_t call, uint32_t first, uint32_t *reached)
 {
 	const uint32_t others = (uint32_t)((1ull << b->job.size) - 1) & ~(1u << b->job.rank), current = gpul_boot_current(b, STALLED_MS);
@@ -65,7 +65,7 @@ static uint32_t follow_waits(const gpul_boot *b, uint32_t call, uint32_t first, 
 	return ends;
 }
 
-/* True if the heartbeat of a rank that this one waits for has not changed for too long. */
+/* True if a rank for which this rank waits, directly or by way of others, has had the same heartbeat for silent_ms. */
 static bool has_stopped(const gpul_boot *b, const struct boot_wait *w, uint32_t pending)
 {
 	uint32_t missing = missing_ranks(b, w->call), reached;
@@ -134,7 +134,7 @@ gpul_status gpul_boot_send_to(gpul_boot *b, int rank, struct boot_head *head, co
 {
 	int socket = atomic_load(&b->socket[rank]);
 	struct boot_stream *stream = b->stream[rank];
-	bool taken = false; /* the stream has accepted the packet, but not sent all of it */
+	bool taken = false; /* the stream has accepted the packet, but has not sent all of it */
 	gpul_error why = { 0 };
 
 	for (;;) {
@@ -165,8 +165,7 @@ gpul_status gpul_boot_send_to(gpul_boot *b, int rank, struct boot_head *head, co
 		st = gpul_boot_poll(b, ready, 2, w, 1u << rank, err);
 		if (st)
 			return st;
-		/* poll() returns at once while too many descriptors are in flight, so sleep before
-		 * the next try. */
+		/* poll() returns immediately while too many descriptors are in flight, so sleep before the next attempt. */
 		if (n_fds)
 			nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);
 	}

@@ -12,14 +12,14 @@
 
 enum { PERIOD_MS = 5, QUIET_PERIOD_MS = 200 };
 
-/* The sockets whose end the thread has already handled, and the heartbeats of the last scan. */
+/* The sockets whose end the thread has already handled, and the heartbeats that it read in its last scan. */
 struct watched {
 	bool ended[GPUL_COMM_MAX_RANKS];
 	uint64_t beat[GPUL_COMM_MAX_RANKS], waits[GPUL_COMM_MAX_RANKS];
 	gpul_bell_ear ear;
 };
 
-/* Sleep for a long period if the rank is idle.  Returns false if the thread has not slept. */
+/* If the rank is idle, sleep for a long period.  Returns false if the thread has not slept. */
 static bool sleep_if_quiet(gpul_boot *b, struct watched *w)
 {
 	if (!gpul_bell_is_quiet(&b->bell, &w->ear) || atomic_load(&b->in_call) || !atomic_load(&b->met))
@@ -28,7 +28,7 @@ static bool sleep_if_quiet(gpul_boot *b, struct watched *w)
 	return true;
 }
 
-/* Wait one period, or until a socket ends; false: the thread must end. */
+/* Wait for one period, or until a socket ends.  Returns false if the thread must end. */
 static bool wait_period(gpul_boot *b, struct watched *w)
 {
 	struct pollfd fds[1 + 2 * GPUL_COMM_MAX_RANKS] = { { .fd = b->stop, .events = POLLIN } };
@@ -69,8 +69,8 @@ static void scan_entries(gpul_boot *b, struct watched *w)
 		if (beat != w->beat[r] || !atomic_load(&b->moved_ns[r]))
 			atomic_store(&b->moved_ns[r], now);
 		w->beat[r] = beat;
-		if (atomic_load(&e->waits) != w->waits[r]) /* wake the owner: another rank may have asked this rank
-							     * a question */
+		/* wake the threads that sleep on the bell: another rank may ask which ranks this rank waits for */
+		if (atomic_load(&e->waits) != w->waits[r])
 			gpul_bell_ring(&b->bell);
 		w->waits[r] = atomic_load(&e->waits);
 		if (r != b->job.rank && gpul_lifeline_read(&e->lifeline) == GPUL_LIFE_LOST)
@@ -79,7 +79,7 @@ static void scan_entries(gpul_boot *b, struct watched *w)
 	atomic_store(&b->scanned_ns, now);
 }
 
-/* Read the launcher's notice: the launcher knows of ranks that ended before they arrived. */
+/* Read the launcher's notice, which also reports ranks that ended before they joined. */
 static void read_notice(gpul_boot *b)
 {
 	uint32_t ended = b->notice ? atomic_load(&b->notice->ended) : 0;
@@ -90,7 +90,7 @@ static void read_notice(gpul_boot *b)
 			gpul_boot_report_end(b, r);
 }
 
-/* Call on_event once, without holding the lock, so that it may call the functions of roster.h. */
+/* Call on_event once.  The lock is not held, so on_event may call the functions of roster.h. */
 static void deliver_event(gpul_boot *b)
 {
 	gpul_roster_event e;
@@ -133,8 +133,7 @@ gpul_status gpul_boot_watch_start(gpul_boot *b, gpul_error *err)
 	int failed;
 
 	st = gpul_lifeline_hold(&e->lifeline, &b->lifeline, &why);
-	if (st && why.native != ENOSYS) /* without robust futexes, a death is still detected by the end
-					 * of the socket */
+	if (st && why.native != ENOSYS) /* without robust futexes, a death is still detected, by the end of the socket */
 		return gpul_fail(err, st, why.native, "%s", why.text);
 	failed = gpul_thread_start(&b->watcher, NULL, "gpul-watch", watch_ranks, b);
 	if (failed)

@@ -5,7 +5,7 @@
  *     all threads write the slot               all threads read the slot
  *     posts: barrier, fence, tail = step + 1   frees: barrier, fence, head = step + 1
  *
- * That is the protocol Simple; in LL and LL128, flags in the data take the place of the tail (prims_ll.cuh). */
+ * This is the protocol Simple; in LL and LL128, flags in the data replace the tail (prims_ll.cuh). */
 #ifndef GPULOAD_COMM_DEVICE_CHANNEL_CUH
 #define GPULOAD_COMM_DEVICE_CHANNEL_CUH
 
@@ -18,7 +18,7 @@ struct gpul_comm_end {
 	unsigned char *slots;     /* slots of the inbox */
 	gpul_comm_outbox *outbox; /* outbox of the sender */
 	uint64_t step;            /* number of the next step */
-	uint64_t *saved;          /* where the number of steps is kept between kernels */
+	uint64_t *saved;          /* where the number of steps is stored between kernels */
 	int peer;
 };
 
@@ -66,7 +66,7 @@ static __device__ __forceinline__ unsigned char *gpul_channel_data(const gpul_co
 	return end->slots + end->comm->sizes.data_at + end->step % GPUL_COMM_STEPS * (end->comm->sizes.slot_bytes + GPUL_COMM_LINE_BYTES);
 }
 
-/* Return the address of a slot's entry, which lies before the data. */
+/* Return the address of a slot's entry (size and mode), which lies before the data. */
 static __device__ __forceinline__ gpul_comm_slot *gpul_channel_entry(const gpul_comm_end *end)
 {
 	return (gpul_comm_slot *)gpul_channel_data(end) - 1;

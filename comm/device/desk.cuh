@@ -19,12 +19,12 @@
 #include "comm/device/trace.cuh"
 #include "comm/device/wait.cuh"
 
-/* The addresses of all ranks' buffers, as this rank maps them; in shared memory. */
+/* The buffers of all ranks, at the addresses at which this rank maps them; in shared memory. */
 struct gpul_desk_buffers {
 	unsigned char *send[GPUL_COMM_MAX_PEERS], *recv[GPUL_COMM_MAX_PEERS];
 };
 
-/* Return the number of the call that begins.  All threads of the block read it; gpul_desk_end() writes it. */
+/* Return the number of the new call.  All threads of the block read it; gpul_desk_end() writes it. */
 static __device__ __forceinline__ uint64_t gpul_desk_number(const gpul_comm_view *comm)
 {
 	const uint64_t number = gpul_load_relaxed((const uint64_t *)(comm + 1) + blockIdx.x) + 1;
@@ -32,9 +32,8 @@ static __device__ __forceinline__ uint64_t gpul_desk_number(const gpul_comm_view
 	return (uint32_t)number < 2 ? number + 2 : number;
 }
 
-/* End a block's call: store its number in the entries of all blocks, because the next kernel
- * may have more or fewer blocks.  All threads have read the old number.  began_ns: start time of
- * the block, for the trace.  Returns leave, which is the same for all threads. */
+/* End a block's call: store its number in the entries of all blocks, because the next kernel may have more or fewer blocks.  All threads
+ * must have read the old number. began_ns: start time of the block, for the trace.  Returns `leave`, which is the same for all threads. */
 static __device__ __forceinline__ bool gpul_desk_end(const gpul_comm_view *comm, const gpul_comm_work *work, uint64_t number,
 						     uint64_t began_ns, bool leave)
 {
@@ -70,8 +69,7 @@ static __device__ __forceinline__ void gpul_store_ll(void *at, uint64_t data, ui
 	gpul_store_words(at, high | (uint32_t)data, high | data >> 32);
 }
 
-/* Like gpul_store_ll(), but a release: the store is ordered after everything that this thread
- * has read and written so far. */
+/* Store an LL pair with release semantics: after everything that this thread has read and written before. */
 static __device__ __forceinline__ void gpul_store_ll_release(void *at, uint64_t data, uint32_t flag)
 {
 	const uint64_t high = (uint64_t)flag << 32;
@@ -79,7 +77,7 @@ static __device__ __forceinline__ void gpul_store_ll_release(void *at, uint64_t 
 	gpul_store_words_release(at, high | (uint32_t)data, high | data >> 32);
 }
 
-/* Load an LL pair; false: some of it has not arrived yet. */
+/* Load an LL pair.  Returns false if at least one of its words has not arrived yet. */
 static __device__ __forceinline__ bool gpul_load_ll(const void *at, uint64_t *data, uint32_t flag)
 {
 	uint64_t a, b;
@@ -89,7 +87,7 @@ static __device__ __forceinline__ bool gpul_load_ll(const void *at, uint64_t *da
 	return (uint32_t)(a >> 32) == flag && (uint32_t)(b >> 32) == flag;
 }
 
-/* Like gpul_load_ll(), but an acquire, which pairs with gpul_store_ll_release(). */
+/* Load an LL pair with acquire semantics, which pairs with gpul_store_ll_release(). */
 static __device__ __forceinline__ bool gpul_load_ll_acquire(const void *at, uint64_t *data, uint32_t flag)
 {
 	uint64_t a, b;
@@ -99,7 +97,7 @@ static __device__ __forceinline__ bool gpul_load_ll_acquire(const void *at, uint
 	return (uint32_t)(a >> 32) == flag && (uint32_t)(b >> 32) == flag;
 }
 
-/* Clear the half of this rank's scratch that the next call uses.  No rank writes there before this rank's greeting. */
+/* Clear the half of this rank's scratch that the next call uses.  No rank writes there before it has received this rank's next greeting. */
 static __device__ __noinline__ void gpul_desk_clear_next(const gpul_comm_view *comm, uint64_t number)
 {
 	const uint64_t half_bytes = (uint64_t)comm->sizes.n_ranks * comm->sizes.scratch_bytes;
@@ -115,16 +113,16 @@ static __device__ __noinline__ void gpul_desk_clear_next(const gpul_comm_view *c
 	__syncthreads();
 }
 
-/* The rank that this thread handles. Each lane of the last warp handles one rank. The threads of the other warps get a number above
- * all ranks (the subtraction wraps around): they handle no rank, and can start to move data at once. */
+/* Return the rank that this thread handles.  Each lane of the last warp handles one rank.  Threads of the other warps get a number
+ * above all ranks (the subtraction wraps around): they handle no rank, and can start to move data immediately. */
 static __device__ __forceinline__ uint32_t gpul_desk_lane(void)
 {
 	return threadIdx.x - (blockDim.x - 32);
 }
 
-/* Block 0 writes the signature of this rank's call (which collective, how many elements, of which type ...), and with tells_buffers
- * the places of its buffers, into the memory of each other rank, which compares the signature with that of its own call. The other
- * blocks do nothing. */
+/* Block 0 writes the signature of this rank's call (which collective, how many elements, of which type ...), and if tells_buffers
+ * is set, the window and offset of its buffers, into the memory of each other rank, which compares the signature with that of its
+ * own call. The other blocks do nothing. */
 static __device__ __forceinline__ void gpul_desk_greet(const gpul_comm_view *comm, const gpul_comm_work *work, uint64_t number,
 						       bool tells_buffers)
 {
@@ -144,12 +142,12 @@ static __device__ __forceinline__ void gpul_desk_greet(const gpul_comm_view *com
 	}
 	gpul_store_ll(&to->words[2], gpul_desk_place(work->send_window, work->send_offset), (uint32_t)number);
 	gpul_store_ll(&to->words[4], gpul_desk_place(work->recv_window, work->recv_offset), (uint32_t)number);
-	gpul_store_ll_release(&to->words[0], gpul_desk_signature(work), (uint32_t)number); /* a release, because the buffers have
-											     * been filled before */
+	/* a release, because the other ranks will read the buffers, which were filled earlier */
+	gpul_store_ll_release(&to->words[0], gpul_desk_signature(work), (uint32_t)number);
 }
 
-/* Report a rank that makes another call.  Returns true if there is one; the kernel must then end.
- * */
+/* Compare a received signature with that of this rank's call; report a rank that makes another call.  Returns true if the
+ * kernel must end. */
 static __device__ __forceinline__ bool gpul_desk_differs(const gpul_comm_view *comm, const gpul_comm_work *work, uint64_t number, int peer,
 							 uint64_t found)
 {
@@ -159,8 +157,7 @@ static __device__ __forceinline__ bool gpul_desk_differs(const gpul_comm_view *c
 	return true;
 }
 
-/* Wait for the signatures of all ranks, one lane for each.  Returns true if the kernel must end.  Only the threads of the
- * last warp do something. */
+/* Wait for the signatures of all ranks; each lane of the last warp waits for one rank.  Returns true if the kernel must end. */
 static __device__ __forceinline__ bool gpul_desk_check(const gpul_comm_view *comm, const gpul_comm_work *work, uint64_t number)
 {
 	const uint32_t peer = gpul_desk_lane();
@@ -177,7 +174,7 @@ static __device__ __forceinline__ bool gpul_desk_check(const gpul_comm_view *com
 	return gpul_desk_differs(comm, work, number, (int)peer, found);
 }
 
-/* Wait for a rank's whole greeting.  Returns true if the kernel must end. */
+/* Wait for a rank's whole greeting, with its buffers.  Returns true if the kernel must end. */
 static __device__ __forceinline__ bool gpul_desk_hear(const gpul_comm_view *comm, const gpul_comm_work *work, uint64_t number, int peer,
 						      uint64_t *send, uint64_t *recv)
 {
@@ -185,8 +182,8 @@ static __device__ __forceinline__ bool gpul_desk_hear(const gpul_comm_view *comm
 	gpul_comm_spin spin = gpul_comm_spin_for(comm, GPUL_COMM_WAITED_FOR_GREETING, peer, number);
 	uint64_t found;
 
-	for (;;) { /* three loads are in flight at a time; the first one is the acquire that pairs
-		     * with the rank's release */
+	/* the three loads are in flight at the same time; the first one is the acquire that pairs with the other rank's release */
+	for (;;) {
 		const bool heard = gpul_load_ll_acquire(&from->words[0], &found, (uint32_t)number);
 		const bool has_send = gpul_load_ll(&from->words[2], send, (uint32_t)number);
 		const bool has_recv = gpul_load_ll(&from->words[4], recv, (uint32_t)number);
@@ -198,8 +195,8 @@ static __device__ __forceinline__ bool gpul_desk_hear(const gpul_comm_view *comm
 	}
 }
 
-/* Return the address at which this rank maps a buffer of another rank.  guess: the window whose base, own_base, has been loaded
- * before. */
+/* Return the address at which this rank maps a buffer of another rank. guessed_base is the base of window `guess`, which the caller
+ * has loaded early; the base of any other window is loaded here. */
 static __device__ __forceinline__ unsigned char *gpul_desk_address(const gpul_comm_view *comm, uint32_t peer, uint64_t place,
 								   uint32_t guess, uint64_t guessed_base)
 {
@@ -213,8 +210,8 @@ static __device__ __forceinline__ unsigned char *gpul_desk_address(const gpul_co
 
 enum gpul_desk_outcome { GPUL_DESK_LEAVE, GPUL_DESK_DIRECT, GPUL_DESK_FALLBACK };
 
-/* Wait for the greetings of all ranks, and find their buffers; FALLBACK: a rank's buffer is in no window.  All ranks get the
- * same answer.  A buffer that the call does not use (needs_send, needs_recv) need not be in a window. */
+/* Wait for the greetings of all ranks, and find their buffers.  FALLBACK means that some rank's buffer is in no window; all ranks
+ * return the same result.  A buffer that the call does not use (needs_send, needs_recv) need not be in a window. */
 static __device__ __forceinline__ gpul_desk_outcome gpul_desk_meet(const gpul_comm_view *comm, const gpul_comm_work *work, uint64_t number,
 								   bool needs_send, bool needs_recv, gpul_desk_buffers *buffers)
 {
@@ -223,8 +220,8 @@ static __device__ __forceinline__ gpul_desk_outcome gpul_desk_meet(const gpul_co
 	bool leave = false, lacks = false;
 
 	if (peer < comm->sizes.n_ranks) {
-		/* Most programs use the same window on all ranks, so its address is loaded while
-		 * the greeting is in flight. */
+		/* Most programs use the same window on all ranks, so the base of this rank's window is loaded while the greeting is
+		 * in flight. */
 		const uint64_t send_base = comm->windows[work->send_window][peer], recv_base = comm->windows[work->recv_window][peer];
 		uint64_t send = gpul_desk_place(work->send_window, work->send_offset);
 		uint64_t recv = gpul_desk_place(work->recv_window, work->recv_offset);
@@ -242,7 +239,7 @@ static __device__ __forceinline__ gpul_desk_outcome gpul_desk_meet(const gpul_co
 	return gpul_comm_any_leaves(lacks) ? GPUL_DESK_FALLBACK : GPUL_DESK_DIRECT;
 }
 
-/* Return the goodbye word from block b of one rank to block b of another. */
+/* Return the address of the goodbye word of this block in a rank's desk. from: the rank that says goodbye. */
 static __device__ __forceinline__ gpul_comm_goodbye *gpul_desk_goodbye(const gpul_comm_view *comm, unsigned char *desk, int from)
 {
 	return (gpul_comm_goodbye *)(desk + comm->sizes.goodbyes_at) + ((uint64_t)blockIdx.x * comm->sizes.n_ranks + from);
@@ -271,7 +268,7 @@ static __device__ bool gpul_desk_part(const gpul_comm_view *comm, uint64_t numbe
 	return leave;
 }
 
-/* Notify the same block of a rank that the data of a step is in its buffers; the steps must increase. */
+/* Tell the same block of another rank that the data of a step is in its buffers.  The numbers of the steps must increase. */
 static __device__ __forceinline__ void gpul_desk_signal(const gpul_comm_view *comm, int peer, uint64_t step)
 {
 	__syncthreads();
@@ -279,7 +276,7 @@ static __device__ __forceinline__ void gpul_desk_signal(const gpul_comm_view *co
 		gpul_store_release(&gpul_desk_goodbye(comm, comm->peers[peer].their_desk, comm->rank)->step, step);
 }
 
-/* Wait for a notification from the same block of a rank.  Returns true if the kernel must end. */
+/* Wait until the same block of another rank has signalled a step with gpul_desk_signal().  Returns true if the kernel must end. */
 static __device__ __forceinline__ bool gpul_desk_await(const gpul_comm_view *comm, int peer, uint64_t step)
 {
 	const uint64_t began = gpul_trace_now(comm);

@@ -16,12 +16,12 @@
 
 enum { GPUL_DIRECT_UNROLL = 4 };
 
-/* The buffers that the block combines; in shared memory. */
+/* The buffers that the block reads and writes; in shared memory. */
 struct gpul_direct_job {
 	const unsigned char *from[GPUL_COMM_MAX_PEERS];
 	unsigned char *to[GPUL_COMM_MAX_PEERS];
 	uint32_t n_from, n_to;
-	uint64_t begin, end; /* range of packs */
+	uint64_t begin, end; /* range of packs that the block processes */
 	uint64_t n_bytes;    /* size of each buffer; the last pack may be short */
 };
 
@@ -37,8 +37,7 @@ static __device__ __forceinline__ bool gpul_direct_aligned(const gpul_direct_job
 	return all % GPUL_PACK_BYTES == 0;
 }
 
-/* Process N whole and aligned packs i, i + stride ... of all buffers.  SUMS: reduce from[0], from[1] ...; else copy from[0], the
- * only one. */
+/* Process N whole and aligned packs i, i + stride ... of all buffers.  SUMS: reduce from[0], from[1] ...; otherwise copy from[0]. */
 template <bool SUMS, int N>
 static __device__ __forceinline__ void gpul_direct_tile(const gpul_direct_job *job, const gpul_comm_work *work, uint64_t i, uint32_t stride)
 {
@@ -68,7 +67,7 @@ static __device__ __forceinline__ void gpul_direct_tile(const gpul_direct_job *j
 			((uint4 *)job->to[r])[i + u * stride] = sum[u];
 }
 
-/* Process pack i, which may be short and have any alignment. */
+/* Process pack i, which may be short and need not be aligned. */
 template <bool SUMS>
 static __device__ __noinline__ void gpul_direct_pack(const gpul_direct_job *job, const gpul_comm_work *work, uint64_t i)
 {
@@ -82,8 +81,7 @@ static __device__ __noinline__ void gpul_direct_pack(const gpul_direct_job *job,
 		gpul_store_pack(job->to[r], i, job->n_bytes, sum);
 }
 
-/* Process the share of this block in call `number`.  The choice of packs does not depend on the
- * alignment, which may differ between ranks. */
+/* Process this block's packs in call `number`.  Which packs these are does not depend on the alignment, which may differ between ranks. */
 template <bool SUMS>
 static __device__ __forceinline__ void gpul_direct_combine(const gpul_comm_view *comm, const gpul_direct_job *job,
 							   const gpul_comm_work *work, uint64_t number, bool aligned)
@@ -109,7 +107,7 @@ static __device__ __forceinline__ void gpul_direct_combine(const gpul_comm_view 
 	gpul_trace_add(comm, SUMS ? GPUL_COMM_EVENT_REDUCE : GPUL_COMM_EVENT_COPY, began, -1, number, 0);
 }
 
-/* Find the packs of a rank's part when n_bytes are divided among n ranks in whole cache lines. */
+/* Find the packs of one rank's part, when n_bytes are divided among n ranks in whole cache lines. */
 static __device__ __forceinline__ uint64_t gpul_direct_part(uint64_t n_bytes, uint32_t rank, uint32_t n)
 {
 	const uint64_t packs_of_line = GPUL_COMM_LINE_BYTES / GPUL_PACK_BYTES;

@@ -40,7 +40,7 @@ static __device__ __forceinline__ void gpul_oneshot_store(unsigned char *buffer,
 		gpul_store_short(to, make_uint4((uint32_t)data, (uint32_t)(data >> 32), 0, 0), left < 8 ? (uint32_t)left : 8);
 }
 
-/* Reduce two words.  The most common case is inlined: calling the large function costs a tenth of the time of a small all-reduce. */
+/* Reduce two words.  The most common reduction is inlined: a call of the large function takes a tenth of the time of a small all-reduce. */
 static __device__ __forceinline__ uint64_t gpul_oneshot_reduce(uint64_t a, uint64_t b, const gpul_comm_work *work)
 {
 	const uint4 x = make_uint4((uint32_t)a, (uint32_t)(a >> 32), 0, 0), y = make_uint4((uint32_t)b, (uint32_t)(b >> 32), 0, 0);
@@ -49,7 +49,7 @@ static __device__ __forceinline__ uint64_t gpul_oneshot_reduce(uint64_t a, uint6
 	return (uint64_t)sum.y << 32 | sum.x;
 }
 
-/* Do the last step of a reduction, which changes `a` only if work->op is AVG. */
+/* Divide by the number of ranks if work->op is AVG; otherwise return `a` unchanged. */
 static __device__ __forceinline__ uint64_t gpul_oneshot_finish(uint64_t a, const gpul_comm_work *work, uint32_t n_ranks)
 {
 	const uint4 mean = gpul_finish(make_uint4((uint32_t)a, (uint32_t)(a >> 32), 0, 0), work->dtype, work->op, n_ranks);
@@ -57,14 +57,13 @@ static __device__ __forceinline__ uint64_t gpul_oneshot_finish(uint64_t a, const
 	return (uint64_t)mean.y << 32 | mean.x;
 }
 
-/* The values that a thread needs for a call; loaded together with the number of the call, so that the loads overlap. */
+/* The values that a thread needs for a call.  They are loaded together with the number of the call, so that the loads overlap. */
 struct gpul_oneshot {
 	const gpul_comm_view *comm;
 	uint64_t number, began_ns;
 	gpul_comm_trace *trace; /* NULL: the trace is off, or this is not thread 0 */
 	int rank, n_ranks;
-	unsigned char *theirs[GPUL_ONESHOT_AT_ONCE], *mine[GPUL_ONESHOT_AT_ONCE]; /* desks of the ranks, starting with rank
-										    * `first` */
+	unsigned char *theirs[GPUL_ONESHOT_AT_ONCE], *mine[GPUL_ONESHOT_AT_ONCE]; /* desks of the ranks from rank `first` on */
 	int first;
 	uint64_t scratch_at, scratch_bytes;
 };
@@ -81,7 +80,7 @@ static __device__ __forceinline__ void gpul_oneshot_desks(gpul_oneshot *o, int f
 	o->first = first;
 }
 
-/* Return the time, for the trace. gpul_trace_now() is not used, because it would wait for a load. */
+/* Return the time, for the trace. gpul_trace_now() is not used, because it would wait for the load of comm->trace. */
 static __device__ __forceinline__ uint64_t gpul_oneshot_now(const gpul_oneshot *o)
 {
 	return o->trace ? gpul_globaltimer_ns() | 1 : 0;
@@ -93,7 +92,7 @@ static __device__ __forceinline__ void gpul_oneshot_event(const gpul_oneshot *o,
 		gpul_trace_write(o->trace, kind, began_ns, peer, o->number, 0);
 }
 
-/* Begin a call; the first block greets. */
+/* Begin a call; block 0 also sends the greeting. */
 static __device__ __forceinline__ void gpul_oneshot_begin(gpul_oneshot *o, const gpul_comm_view *comm, const gpul_comm_work *work)
 {
 	o->comm = comm;
@@ -108,7 +107,7 @@ static __device__ __forceinline__ void gpul_oneshot_begin(gpul_oneshot *o, const
 	o->began_ns = gpul_oneshot_now(o);
 }
 
-/* Return the address of pair i of a rank's data for this call, in a desk. */
+/* Return the address, in a desk, of pair i of a rank's data for this call. */
 static __device__ __forceinline__ unsigned char *gpul_oneshot_scratch(const gpul_oneshot *o, unsigned char *desk, int from, uint64_t i)
 {
 	return desk + o->scratch_at + (o->number % 2 * o->n_ranks + from) * o->scratch_bytes + i * 16;
@@ -226,7 +225,7 @@ static __device__ __forceinline__ bool gpul_oneshot_receive_all(gpul_oneshot *o,
 	return false;
 }
 
-/* End a one-shot call.  leave: whether this thread has already decided to leave. */
+/* End a one-shot call. leave: whether this thread has decided to end the kernel. */
 static __device__ __forceinline__ bool gpul_oneshot_end(const gpul_oneshot *o, const gpul_comm_work *work, bool leave)
 {
 	const uint64_t waits = gpul_oneshot_now(o);

@@ -2,7 +2,7 @@
  * alignment.
  *
  * A buffer of n bytes is (n + 15) / 16 packs; the last one may be short.  Loads fill the
- * missing bytes with zeros, stores do not write them. */
+ * missing bytes with zeros, and stores do not write them. */
 #ifndef GPULOAD_COMM_DEVICE_PACK_CUH
 #define GPULOAD_COMM_DEVICE_PACK_CUH
 
@@ -60,7 +60,7 @@ static __device__ __noinline__ void gpul_store_short(unsigned char *to, uint4 pa
 			((volatile unsigned char *)to)[i] = (unsigned char)(words[i / 4] >> (i % 4 * 8));
 }
 
-/* Load 16 bytes from an address that is not aligned to 16, with the widest loads that its alignment allows. */
+/* Load 16 bytes from an address that is not a multiple of 16, with the widest loads that its alignment allows. */
 static __device__ __noinline__ uint4 gpul_load_unaligned(const unsigned char *from)
 {
 	const uint32_t alignment = gpul_alignment(from);

@@ -83,7 +83,8 @@ static __device__ __forceinline__ bool gpul_recv_reduce_copy(gpul_prims *p, cons
 	return gpul_pass < PROTO, GPUL_RECV | GPUL_SRC | GPUL_DST | GPUL_FINISH > (p, src, dst, n_bytes, 0);
 }
 
-/* The direct variants.  offset: of dst from the start of the output, in this rank's and in the receiver's. */
+/* The direct variants write into the receiver's output. offset: of dst from the start of the output, equal in this rank's output
+ * and in the receiver's. */
 template <int PROTO>
 static __device__ __forceinline__ bool gpul_direct_send(gpul_prims *p, const unsigned char *src, uint64_t n_bytes, uint64_t offset)
 {
@@ -108,7 +109,7 @@ static __device__ __forceinline__ bool gpul_direct_recv_copy_send(gpul_prims *p,
 	return gpul_pass < PROTO, GPUL_RECV | GPUL_SEND | GPUL_DST | GPUL_DIRECT_IN | GPUL_DIRECT_OUT > (p, NULL, dst, n_bytes, offset);
 }
 
-/* Receives from a slot, and sends into the receiver's output. */
+/* Receive from a slot, and send into the receiver's output. */
 template <int PROTO>
 static __device__ __forceinline__ bool gpul_recv_reduce_copy_direct_send(gpul_prims *p, const unsigned char *src, unsigned char *dst,
 									 uint64_t n_bytes, uint64_t offset)

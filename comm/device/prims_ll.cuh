@@ -24,8 +24,8 @@
 
 enum { GPUL_LL_FREE_STEPS = 4 };
 
-/* Wait until this thread may write the slot of the next step, or gives up.  A slow thread may find `head` beyond its own step,
- * because faster threads have written the whole message and the receiver has read it. */
+/* Wait until the receiver has freed the slot of the next step, or this thread gives up.  A slow thread may find `head` beyond its
+ * own step, because faster threads have written the whole message and the receiver has read it. */
 static __device__ __forceinline__ void gpul_flag_wait_credit(gpul_prims *p)
 {
 	if (p->leave || p->to.step < p->credits + GPUL_COMM_STEPS)
@@ -39,8 +39,7 @@ static __device__ __forceinline__ void gpul_flag_wait_credit(gpul_prims *p)
 	gpul_trace_add(p->comm, GPUL_COMM_EVENT_WAIT_CREDIT, began, p->to.peer, p->to.step, 0);
 }
 
-/* Count a slot that the block has read, and free slots if it is time.  Returns true if the kernel
- * must end. */
+/* Count a slot that the block has read, and free the slots every GPUL_LL_FREE_STEPS steps.  Returns true if the kernel must end. */
 static __device__ __forceinline__ bool gpul_flag_free(gpul_prims *p)
 {
 	const uint64_t n_read = ++p->from.step;

@@ -19,7 +19,7 @@
 
 enum { GPUL_PAIR_BYTES = 2 * GPUL_COMM_LINE_BYTES, GPUL_PAIR_PACKS = 15, GPUL_PAIR_DATA = GPUL_PAIR_PACKS * GPUL_PACK_BYTES };
 
-/* The packs that one thread holds of a pair of lines; thread 7 has only one, in `a`. */
+/* One thread's packs of a pair of lines; thread 7 has only one, in `a`. */
 struct gpul_ll128_packs {
 	uint4 a, b;
 };
@@ -29,7 +29,7 @@ static __device__ __forceinline__ uint4 gpul_pack_of(uint64_t low, uint64_t high
 	return make_uint4((uint32_t)low, (uint32_t)(low >> 32), (uint32_t)high, (uint32_t)(high >> 32));
 }
 
-/* Wait, as a warp, until its pairs of lines are complete.  Threads without a pair (at == NULL) also take part in the votes. */
+/* Wait, as a warp, until the warp's pairs of lines are complete.  Threads without a pair (at == NULL) also take part in the warp votes. */
 static __device__ __forceinline__ gpul_ll128_packs gpul_ll128_wait(gpul_prims *p, const unsigned char *at, bool has_flag)
 {
 	const uint64_t flag = p->from.step + 1;
@@ -74,7 +74,7 @@ static __device__ __forceinline__ void gpul_ll128_store(const gpul_prims *p, uns
 	gpul_store_words(at + GPUL_COMM_LINE_BYTES, has_flag ? a1 : b0, has_flag ? flag : b1);
 }
 
-/* Load pack i of a buffer; zeros beyond its end, and for threads without a pack. */
+/* Load pack i of a buffer.  Bytes beyond the end of the buffer are zero, and so is the pack of a thread that has none. */
 static __device__ __forceinline__ uint4 gpul_load_pack_or_zero(const unsigned char *buffer, uint32_t i, uint32_t n_bytes)
 {
 	return i * GPUL_PACK_BYTES < n_bytes ? gpul_load_pack(buffer, i, n_bytes) : make_uint4(0, 0, 0, 0);
@@ -87,7 +87,7 @@ static __device__ __forceinline__ unsigned char *gpul_ll128_slot(const gpul_comm
 	return end->slots + s->ll128_at + end->step % GPUL_COMM_STEPS * s->ll128_bytes;
 }
 
-/* Process one slot of a message, as HOW says: receive, reduce, send, store. */
+/* Process one slot of a message.  The bits of HOW select the operations: receive, reduce, send, store. */
 template <int HOW>
 static __device__ __forceinline__ void gpul_ll128_move(gpul_prims *p, const unsigned char *src, unsigned char *dst, uint32_t n_bytes)
 {
@@ -96,12 +96,12 @@ static __device__ __forceinline__ void gpul_ll128_move(gpul_prims *p, const unsi
 	const uint32_t n_pairs = (n_bytes + GPUL_PAIR_DATA - 1) / GPUL_PAIR_DATA, lane = threadIdx.x % 8;
 	const bool last_lane = lane == 7;
 
-	/* The bounds are the same for the whole warp, because its threads vote together. */
+	/* The loop bounds are the same for the whole warp, because its threads vote together. */
 	for (uint32_t first = threadIdx.x / 32 * 4; first < n_pairs && !p->leave; first += blockDim.x / 8) {
 		const uint32_t pair = first + threadIdx.x % 32 / 8;
 		const bool mine = pair < n_pairs;
 		const uint32_t a = pair * GPUL_PAIR_PACKS + (last_lane ? 14 : lane), b = a + 7;
-		const uint32_t n_b = last_lane || !mine ? 0 : n_bytes; /* the last thread has no pack b */
+		const uint32_t n_b = last_lane || !mine ? 0 : n_bytes; /* thread 7 of a group of 8 has no pack b */
 		const uint64_t line = (uint64_t)pair * GPUL_PAIR_BYTES + lane * 16;
 		gpul_ll128_packs own = {}, received = {}, packs;
 

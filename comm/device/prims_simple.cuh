@@ -15,8 +15,8 @@
 
 enum { GPUL_BAR_READY = 1, GPUL_BAR_DONE = 2, GPUL_UNROLL = 4, GPUL_HALVED_BYTES = 32 << 10 };
 
-/* Return the number of bytes in each step of a message; both sides compute the same.  A message of less than two slots is cut into
- * halves, so that the receiver can begin to read (and pass on) before the sender has written all of it. */
+/* Return the number of bytes in each step of a message; sender and receiver compute the same number.  A message of less than two slots is
+ * cut into halves, so that the receiver can begin to read, and pass on, the first half before the sender has written the second one. */
 static __device__ __forceinline__ uint32_t gpul_slice_bytes(const gpul_comm_view *comm, uint64_t n_bytes)
 {
 	const uint32_t slot_bytes = comm->sizes.slot_bytes;
@@ -88,9 +88,8 @@ static __device__ __forceinline__ bool gpul_simple_await_offer(const gpul_prims 
 	return true;
 }
 
-/* For the trace: the word that holds the waiter's last wait before this step.  Consecutive steps of
- * a block use different words, whether they receive, send, or both, so the waiter does not
- * overwrite a word that thread 0 has not read; each gpul_prims of a block has words of its own. */
+/* Return the word in which the waiter stores, for the trace, its last wait before this step.  Consecutive steps of a block use different
+ * words, so the waiter does not overwrite a word that thread 0 has not read.  Each gpul_prims of a block has words of its own. */
 static __device__ __forceinline__ uint32_t *gpul_simple_waited(const gpul_prims *p)
 {
 	__shared__ uint32_t waited[16];
@@ -98,8 +97,8 @@ static __device__ __forceinline__ uint32_t *gpul_simple_waited(const gpul_prims 
 	return &waited[4 * p->lane + (p->from.step + 2 * p->to.step) % 4];
 }
 
-/* Called by one thread: wait for a credit, the offer and the data, as far as this step needs them.  The data is last, because
- * the others have usually arrived already. */
+/* Called by one thread: wait for the credit, the offer and the data, if this step needs them.  The wait for the data comes last,
+ * because the others have usually arrived already. */
 template <int HOW> static __device__ __forceinline__ bool gpul_simple_wait(gpul_prims *p)
 {
 	uint32_t waited = HOW & GPUL_RECV ? GPUL_COMM_EVENT_WAIT_DATA : GPUL_COMM_EVENT_WAIT_CREDIT;
@@ -137,7 +136,7 @@ template <int HOW> static __device__ __forceinline__ bool gpul_simple_wait(gpul_
 	return false;
 }
 
-/* Called by every thread after the barrier "ready" of the first direct send: read where the receiver's output is. */
+/* Called by every thread after the barrier "ready" of the first direct send: read the address of the receiver's output. */
 static __device__ __forceinline__ void gpul_simple_learn_offer(gpul_prims *p)
 {
 	const gpul_comm_slot *offer = &p->to.outbox->offers[0];
@@ -147,7 +146,8 @@ static __device__ __forceinline__ void gpul_simple_learn_offer(gpul_prims *p)
 		p->direct_to = (unsigned char *)p->comm->windows[offer->window][p->to.peer] + offer->offset;
 }
 
-/* Called by one thread when the workers have copied the data of this step: post it, and free the slot that was read. */
+/* Called by one thread after the workers have copied the data of this step: publish the step to the receiver, and free the slot
+ * that was read. */
 template <int HOW> static __device__ __forceinline__ void gpul_simple_post(const gpul_prims *p, uint32_t n_bytes)
 {
 	if (HOW & GPUL_SEND) {
@@ -167,7 +167,7 @@ template <int HOW> static __device__ __forceinline__ void gpul_simple_post(const
 		gpul_store_relaxed(&p->from.outbox->head, p->from.step + 1);
 }
 
-/* Process a worker's share of one step. */
+/* Process one worker's share of a step. */
 template <int HOW>
 static __device__ __forceinline__ void gpul_simple_work(const gpul_prims *p, const unsigned char *src, unsigned char *dst, uint32_t n_bytes,
 							uint64_t offset, uint32_t n_workers)
@@ -177,8 +177,7 @@ static __device__ __forceinline__ void gpul_simple_work(const gpul_prims *p, con
 
 	if (HOW & GPUL_RECV)
 		in = gpul_channel_data(&p->from);
-	if (HOW & GPUL_DIRECT_IN && p->direct_from) { /* the sender has written it to the output
-							* already */
+	if (HOW & GPUL_DIRECT_IN && p->direct_from) { /* the sender has already written the data into the output */
 		if (!(HOW & GPUL_SEND))
 			return;
 		in = dst;

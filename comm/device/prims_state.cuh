@@ -7,39 +7,38 @@
 #include "comm/device/desk.cuh"
 #include "comm/device/reduce.cuh"
 
-/* What a primitive does: prims.cuh. */
+/* Bits for what a primitive does; prims.cuh lists the primitives. */
 enum {
 	GPUL_RECV = 1,
 	GPUL_SRC = 2,
 	GPUL_SEND = 4,
 	GPUL_DST = 8,
-	GPUL_FINISH = 16, /* after the operation, divide for AVG */
+	GPUL_FINISH = 16, /* divide the result for AVG */
 	GPUL_DIRECT_IN = 32,
-	GPUL_DIRECT_OUT = 64, /* direct variants: receiving from `from`, sending to `to` */
+	GPUL_DIRECT_OUT = 64, /* direct variants: IN when receiving from `from`, OUT when sending to `to` */
 };
 
 struct gpul_prims {
 	const gpul_comm_view *comm;
-	gpul_comm_end from, to; /* the channel ends from which and to which the block transfers; .peer < 0: none */
+	gpul_comm_end from, to; /* the channel ends from which the block receives and to which it sends; .peer < 0: none */
 	uint32_t dtype, op;
-	uint64_t signature;                  /* signature of the call: the receiver compares it with the
-				      * sender's */
+	uint64_t signature;                  /* signature of the call; the receiver compares its own with the sender's */
 	uint64_t first_sent, first_received; /* step numbers at the beginning of the call */
 	uint64_t began_ns;                   /* start time of the call, for the trace */
-	uint64_t credits;                    /* LL, LL128: the head that this thread has seen */
+	uint64_t credits;                    /* LL, LL128: the value of `head` that this thread has read last */
 	unsigned char *direct_to;            /* the receiver's output, or NULL; known after the first direct send */
 	bool knows_direct_to;
 	bool direct_from; /* this rank has offered its output */
 	bool leave;       /* LL, LL128: this thread has given up */
-	uint32_t lane;    /* for the trace: a number for each of several gpul_prims of a block, 0 to 3 */
+	uint32_t lane;    /* for the trace: 0 to 3, a different number for each gpul_prims of a block */
 };
 
-/* Compute received OP own, or the one of them that the primitive has; finish the result if this is the last operation. */
+/* Compute `received` OP `own`, or return the one that the primitive has; divide for AVG if this is the last operation. */
 template <int HOW> static __device__ __forceinline__ uint4 gpul_combine(const gpul_prims *p, uint4 received, uint4 own)
 {
 	uint4 pack = own;
 
-	if (HOW & GPUL_RECV && HOW & GPUL_SRC) /* the sum of floats, the usual case, needs no function call */
+	if (HOW & GPUL_RECV && HOW & GPUL_SRC) /* a sum of f32, the most common case, is inlined */
 		pack = p->dtype == GPUL_COMM_F32 && (p->op == GPUL_COMM_SUM || p->op == GPUL_COMM_AVG)
 			       ? gpul_add_f32(received, own)
 			       : gpul_reduce(received, own, p->dtype, p->op);
@@ -62,7 +61,7 @@ template <int HOW> static __device__ __forceinline__ void gpul_trace_step(const 
 		       n_bytes);
 }
 
-/* The part of n_bytes that block i of n handles.  Parts are consecutive, and all but the last are multiples of unit. */
+/* The range of n_bytes that block i of n handles.  Ranges are consecutive, and all but the last have a multiple of `unit` bytes. */
 struct gpul_part {
 	uint64_t begin, end;
 };
@@ -78,7 +77,8 @@ static __device__ __forceinline__ gpul_part gpul_part_of(uint64_t n_bytes, uint3
 	return part;
 }
 
-/* Tell the sender where its direct variants may write: at an offset in a window; window 0: nowhere.  Called by one thread.
+/* Offer the sender the place where its direct variants may write: an offset in a window. Window 0 means that there is none.  Called
+ * by one thread.
  *
  *     offers[0]: {mode, window, offset of the output in the window}   offers[1]: {signature of the call}   offered: first step + 1
  *
@@ -96,7 +96,7 @@ static __device__ __forceinline__ void gpul_prims_offer(const gpul_prims *p, uin
 	gpul_store_relaxed(&outbox->offered, p->from.step + 1);
 }
 
-/* Report that the other rank has made another call, or the same send with another size.  (A function that is not inlined must
+/* Report that the other rank has made a different call, or a send of a different size.  (A function that is not inlined must
  * not get a pointer to gpul_prims, because its members could then not stay in registers.) */
 static __device__ __noinline__ void gpul_report_mismatch(const gpul_comm_view *comm, int peer, uint64_t step, uint64_t expected,
 							 uint64_t found)
@@ -129,7 +129,7 @@ static __device__ __forceinline__ void gpul_compare_head(gpul_prims *p, uint4 he
 
 /* Begin a call on a block's channels.
  *
- * from, to: ranks, or -1.  signature: of the call (layout.h).  The caller sets the operation and the type of a reduction. */
+ * from, to: ranks, or -1.  signature: see layout.h.  The caller sets the operation and the type of a reduction. */
 template <int PROTO>
 static __device__ __forceinline__ void gpul_prims_open(gpul_prims *p, const gpul_comm_view *comm, uint32_t block, int from, int to,
 						       uint64_t signature)
@@ -154,7 +154,7 @@ static __device__ __forceinline__ void gpul_prims_open(gpul_prims *p, const gpul
 	p->lane = 0;
 }
 
-/* Offer the output buffer at offset of window, in a call that has direct variants; window 0: the buffer is in no window, and
+/* Offer the output buffer, at `offset` of a window, in a call that has direct variants.  Window 0: the buffer is in no window, so
  * data comes through slots.  The call must receive at least one message that is not empty. */
 template <int PROTO> static __device__ __forceinline__ void gpul_prims_receive_at(gpul_prims *p, uint32_t window, uint64_t offset)
 {
@@ -169,15 +169,15 @@ template <int PROTO> static __device__ __forceinline__ void gpul_prims_receive_a
 
 /* ---- several gpul_prims in one block: a rank of a tree or of two rings ---- */
 
-/* LL, LL128: a thread that has given up in one gpul_prims also gives up in the next one, because it must not send data that depend
- * on what it has not received. */
+/* LL, LL128: if a thread has given up in one gpul_prims, make it give up in the next one, too, because it must not send data that
+ * depends on what it has not received. */
 static __device__ __forceinline__ void gpul_prims_follow(gpul_prims *next, const gpul_prims *last)
 {
 	next->leave = next->leave || last->leave;
 }
 
-/* Save the number of steps for the next call.  All threads have read the old number: there is a barrier between gpul_prims_open()
- * and this. */
+/* Save the number of steps for the next call.  All threads have read the old number, because there is a barrier between
+ * gpul_prims_open() and this function. */
 static __device__ __forceinline__ void gpul_prims_save(const gpul_prims *p)
 {
 	if (threadIdx.x != 0)
@@ -188,8 +188,8 @@ static __device__ __forceinline__ void gpul_prims_save(const gpul_prims *p)
 		*p->to.saved = p->to.step;
 }
 
-/* End a call: save the number of steps for the next call, which may be in the same kernel, after a barrier, so that all threads
- * have read the old number (LL has no other barrier).  Returns true if the kernel must end. */
+/* End a call: after a barrier, save the number of steps for the next call, which may be in the same kernel.  The barrier ensures
+ * that all threads have read the old number (LL has no other barrier).  Returns true if the kernel must end. */
 static __device__ __forceinline__ bool gpul_prims_close(gpul_prims *p)
 {
 	if (gpul_comm_any_leaves(p->leave))

@@ -12,14 +12,14 @@
 
 #include "comm/device/wait.cuh"
 
-/* True if the communicator has been aborted; checked only at every 256th poll. */
+/* True if the communicator has been aborted; the abort word is read only at every 256th poll. */
 static __device__ __forceinline__ bool gpul_queue_aborted(const gpul_comm_view *comm, uint32_t *polls)
 {
 	return ++*polls % 256 == 0 && gpul_load_relaxed32(&comm->control->abort) != 0;
 }
 
-/* Wait for item `number` in a slot; the first warp copies it to shared memory.  All threads call it.  Returns true
- * if the kernel must end. */
+/* Wait for item `number` in a slot.  All threads call this; the first warp copies the item to shared memory.  Returns true if the
+ * kernel must end. */
 static __device__ __forceinline__ bool gpul_queue_take(const gpul_comm_view *comm, const gpul_comm_ll *slot, uint32_t number,
 						       gpul_comm_item *item)
 {
@@ -30,7 +30,7 @@ static __device__ __forceinline__ bool gpul_queue_take(const gpul_comm_view *com
 		uint64_t word = 0;
 		uint32_t polls = 0;
 
-		/* Each lane waits for its word.  The load is an acquire, so that what was written before the item is visible. */
+		/* Each lane polls one word of the item.  The load is an acquire, so that what the CPU wrote before the item is visible. */
 		while (has_word && !leave) {
 			word = gpul_load_acquire((const uint64_t *)&slot[threadIdx.x]);
 			if ((uint32_t)(word >> 32) == number)
@@ -43,7 +43,7 @@ static __device__ __forceinline__ bool gpul_queue_take(const gpul_comm_view *com
 	return gpul_comm_any_leaves(leave);
 }
 
-/* Copy an item to the relay; called by block 0. */
+/* Copy an item to the relay, from which the other blocks read it; called by block 0. */
 static __device__ __forceinline__ void gpul_queue_relay(gpul_comm_relay *relay, const gpul_comm_item *item, uint32_t number)
 {
 	if (threadIdx.x < sizeof *item / 4)
@@ -58,8 +58,7 @@ static __device__ __forceinline__ void gpul_queue_finish(gpul_comm_relay *relay)
 		asm volatile("red.release.gpu.global.add.u64 [%0], 1;" ::"l"(&relay->finished) : "memory");
 }
 
-/* Block 0 waits until all others have finished n items together.  Returns true if the kernel must
- * end. */
+/* Block 0 waits until the other blocks have finished n items in total.  Returns true if the kernel must end. */
 static __device__ __forceinline__ bool gpul_queue_await(const gpul_comm_view *comm, const gpul_comm_relay *relay, uint64_t n)
 {
 	bool leave = false;

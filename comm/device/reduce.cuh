@@ -117,8 +117,7 @@ static __device__ __forceinline__ uint4 gpul_add_f32(uint4 a, uint4 b)
 		return gpul_repack<T>(x); \
 	} while (0)
 
-/* Do the last step of AVG: divide the sums by n; integers are rounded towards zero.  Other
- * operations return a unchanged. */
+/* Divide the sums by n if op is AVG; integers are rounded towards zero.  With other operations, return `a` unchanged. */
 static __device__ __noinline__ uint4 gpul_finish(uint4 a, uint32_t dtype, uint32_t op, uint32_t n)
 {
 	if (op != GPUL_COMM_AVG)

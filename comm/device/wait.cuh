@@ -5,11 +5,11 @@
  *     bool leave = false;
  *     while (gpul_load_acquire(tail) <= step && !(leave = gpul_comm_give_up(&w)))
  *             ;
- *     if (gpul_comm_any_leaves(leave))       a barrier; the same answer for all threads of the block
+ *     if (gpul_comm_any_leaves(leave))       a barrier; the same result for all threads of the block
  *             return;
  *
  * Reading the abort word takes a round trip to host memory, so it is read only at every 1024th poll, or every 0.7 ms; with an
- * interpreting driver at every 32nd.  Then the thread also publishes the rank that it waits for: from these words the CPUs of all
+ * interpreting driver at every 32nd.  At these polls the thread also publishes the rank that it waits for: from these words the CPUs of all
  * ranks find the rank that causes a time-out (comm/blame.c).  After a time-out the thread writes a report, and sets the abort word
  * for the other blocks. */
 #ifndef GPULOAD_COMM_DEVICE_WAIT_CUH
@@ -37,7 +37,8 @@ static __device__ __forceinline__ gpul_comm_spin gpul_comm_spin_for(const gpul_c
 	return w;
 }
 
-/* Report the first problem of this rank's kernels to the CPU, and make all blocks end. */
+/* Report a problem of this rank's kernels to the CPU, unless another one has been reported, and set the abort word, which
+ * ends all blocks. */
 static __device__ __noinline__ void gpul_comm_report_wait(const gpul_comm_view *comm, uint32_t what, int peer, uint64_t step,
 							  uint64_t expected, uint64_t found)
 {
@@ -56,7 +57,7 @@ static __device__ __noinline__ void gpul_comm_report_wait(const gpul_comm_view *
 	gpul_store_relaxed32(&comm->control->abort, 1);
 }
 
-/* Slow part of gpul_comm_give_up(): true if the communicator has been aborted, or the time is over. */
+/* The slow part of gpul_comm_give_up().  Returns true if the communicator has been aborted, or the time-out has passed. */
 static __device__ __noinline__ bool gpul_comm_check(gpul_comm_spin *w)
 {
 	if (w->polls % w->comm->polls_per_check != 0)
@@ -80,7 +81,7 @@ static __device__ __forceinline__ bool gpul_comm_give_up(gpul_comm_spin *w)
 	return ++w->polls % GPUL_COMM_LEAST_POLLS == 0 && gpul_comm_check(w);
 }
 
-/* A barrier for some warps of the block.  It returns to all their threads whether any of them leaves.  All threads make the
+/* A barrier for the first n_threads threads that reach it.  Returns, to all of them, whether `leave` is set in any of them: all make the
  * same decision, so no thread waits at a barrier for one that has left.  Barrier 0 with all threads is that of __syncthreads(). */
 static __device__ __forceinline__ bool gpul_comm_any_leaves_of(uint32_t barrier, uint32_t n_threads, bool leave)
 {

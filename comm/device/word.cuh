@@ -1,7 +1,7 @@
 /* word.cuh — loads, stores and fences on words that several ranks access.
  *
  * PTX ISA, Memory Consistency Model: a release (a fence and a relaxed store) and an acquire that reads its value order the
- * accesses before the release and after the acquire, also those of other GPUs and of the CPU (scope sys).  A word of 8 bytes
+ * accesses before the release and after the acquire, including those of other GPUs and of the CPU (scope sys).  A word of 8 bytes
  * is read and written as a whole, also as an element of a vector; the order of a vector's elements is not guaranteed. */
 #ifndef GPULOAD_COMM_DEVICE_WORD_CUH
 #define GPULOAD_COMM_DEVICE_WORD_CUH
@@ -64,7 +64,7 @@ static __device__ __forceinline__ void gpul_store_words(void *at, uint64_t a, ui
 	asm volatile("st.relaxed.sys.global.v2.u64 [%0], {%1, %2};" ::"l"(at), "l"(a), "l"(b) : "memory");
 }
 
-/* The same loads as an acquire, and stores as a release. */
+/* gpul_load_words() as an acquire, and gpul_store_words() as a release. */
 static __device__ __forceinline__ void gpul_load_words_acquire(const void *at, uint64_t *a, uint64_t *b)
 {
 	asm volatile("ld.acquire.sys.global.v2.u64 {%0, %1}, [%2];" : "=l"(*a), "=l"(*b) : "l"(at) : "memory");
@@ -75,7 +75,7 @@ static __device__ __forceinline__ void gpul_store_words_release(void *at, uint64
 	asm volatile("st.release.sys.global.v2.u64 [%0], {%1, %2};" ::"l"(at), "l"(a), "l"(b) : "memory");
 }
 
-/* The same loads and stores at GPU scope: among the blocks of one GPU. */
+/* Acquire and release at GPU scope, which order accesses only among the blocks of one GPU. */
 static __device__ __forceinline__ void gpul_load_words_acquire_gpu(const void *at, uint64_t *a, uint64_t *b)
 {
 	asm volatile("ld.acquire.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(*a), "=l"(*b) : "l"(at) : "memory");

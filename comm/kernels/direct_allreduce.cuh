@@ -33,7 +33,8 @@ static __device__ bool gpul_direct_allreduce(const gpul_comm_view *comm, const g
 	if (outcome == GPUL_DESK_FALLBACK)
 		return gpul_desk_end(comm, work, number, began, gpul_ring_allreduce<GPUL_COMM_SIMPLE>(comm, work));
 	if (threadIdx.x < n) {
-		const uint32_t turned = (comm->rank + 1 + threadIdx.x) % n; /* so that the ranks start with different targets */
+		/* each rank starts with the next rank's buffer, so that the ranks write to different targets */
+		const uint32_t turned = (comm->rank + 1 + threadIdx.x) % n;
 
 		job.from[threadIdx.x] = buffers.send[threadIdx.x];
 		job.to[threadIdx.x] = buffers.recv[turned];

@@ -13,7 +13,7 @@
 
 enum { GPUL_BROADCAST_TILES = 4, GPUL_BROADCAST_ROUND_BITS = 24 };
 
-/* How the packs [0, n_packs) are divided into rounds and parts. */
+/* How n_packs packs are divided into rounds and parts. */
 struct gpul_broadcast_cut {
 	uint64_t n_packs, part_packs; /* number of packs of the message, and of one part of one round */
 	uint32_t n_parts, n_rounds;
@@ -26,14 +26,14 @@ static __device__ __forceinline__ gpul_broadcast_cut gpul_broadcast_cut_of(const
 
 	cut.n_packs = (work->count * work->element_bytes + GPUL_PACK_BYTES - 1) / GPUL_PACK_BYTES;
 	cut.n_parts = n_ranks > 2 ? n_ranks - 1 : 1;
-	cut.part_packs = n_ranks > 2 ? tiles : max(cut.n_packs, (uint64_t)1); /* with two ranks nothing is forwarded: one round */
+	cut.part_packs = n_ranks > 2 ? tiles : max(cut.n_packs, (uint64_t)1); /* one round, because with two ranks nothing is forwarded */
 	const uint64_t round = cut.part_packs * cut.n_parts;
 
 	cut.n_rounds = (uint32_t)((cut.n_packs + round - 1) / round);
 	return cut;
 }
 
-/* Thread 0 sets the range of the job. */
+/* Set the packs that the block processes next; only thread 0 writes. */
 static __device__ __forceinline__ void gpul_broadcast_range(gpul_direct_job *job, const gpul_broadcast_cut *cut, uint32_t round,
 							    uint32_t part)
 {

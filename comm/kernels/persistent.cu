@@ -19,7 +19,7 @@
 #include "comm/kernels/oneshot_broadcast.cuh"
 #include "comm/kernels/oneshot_reducescatter.cuh"
 
-/* True: leave. */
+/* Perform the call of an item.  Returns true if the kernel must end. */
 static __device__ __noinline__ bool run_item(const gpul_comm_view *comm, const gpul_comm_item *item)
 {
 	switch (item->body) {

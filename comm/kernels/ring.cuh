@@ -3,22 +3,22 @@
  *     part of a block   │ round 0                      │ round 1                      │ last round  │
  *                       │ chunk 0 │ chunk 1 │ chunk 2  │ chunk 0 │ chunk 1 │ chunk 2  │ 0 │ 1 │ 2   │
  *
- * A chunk has GPUL_RING_SLOTS slots: while a rank writes the second one, the next rank works on the first.  The last round's
+ * A chunk has GPUL_RING_SLOTS slots: while a rank writes the second slot, the next rank processes the first one.  The last round's
  * chunks are smaller; at the end of the data they may be empty. */
 #ifndef GPULOAD_COMM_KERNELS_RING_CUH
 #define GPULOAD_COMM_KERNELS_RING_CUH
 
 #include "comm/device/prims.cuh"
 
-/* Slots of a chunk: at most GPUL_COMM_STEPS - 3, because a rank sends a chunk before it receives
- * one (prims_ll.cuh). */
+/* Slots of a chunk: at most GPUL_COMM_STEPS - 3, because a rank sends a chunk before it receives one, and LL guarantees a sender
+ * only 5 slots (prims_ll.cuh). */
 enum { GPUL_RING_SLOTS = 2 };
 
 struct gpul_ring_round {
 	uint64_t begin, end, chunk_bytes;
 };
 
-/* The number of data bytes in a slot. */
+/* Return the number of data bytes in a slot. */
 template <int PROTO> static __device__ __forceinline__ uint64_t gpul_slot_capacity(const gpul_comm_view *comm)
 {
 	if (PROTO == GPUL_COMM_LL)
@@ -28,7 +28,7 @@ template <int PROTO> static __device__ __forceinline__ uint64_t gpul_slot_capaci
 	return comm->sizes.slot_bytes;
 }
 
-/* All chunks but the last one are multiples of this size. */
+/* Return the unit of the chunk size: all chunks but the last one have a multiple of this number of bytes. */
 template <int PROTO> static __device__ __forceinline__ uint64_t gpul_ring_unit(void)
 {
 	return PROTO == GPUL_COMM_LL128 ? GPUL_PAIR_DATA : PROTO == GPUL_COMM_LL ? GPUL_PACK_BYTES : GPUL_COMM_LINE_BYTES;

@@ -22,7 +22,7 @@ static __device__ void gpul_copy(unsigned char *to, const unsigned char *from, u
 		gpul_store_pack(to, i, n_bytes, gpul_load_pack(from, i, n_bytes));
 }
 
-/* Return the signature of a transfer, without the type, which is not known here. */
+/* Return the signature of a transfer.  It does not contain the element type, which a transfer does not know. */
 static __device__ __forceinline__ uint64_t gpul_transfer_signature(const gpul_comm_transfer *t)
 {
 	return t->bytes << GPUL_COMM_SIGNATURE_COUNT | GPUL_COMM_SENDRECV;
@@ -79,7 +79,7 @@ static __device__ bool gpul_transfer_part(const gpul_comm_view *comm, const gpul
 						  : gpul_receive_part<PROTO>(comm, t, block, part);
 }
 
-/* Perform the transfers of this block in their order.  Returns true if the kernel must end. */
+/* Perform the transfers of this block one after another.  Returns true if the kernel must end. */
 static __device__ __forceinline__ bool gpul_sendrecv_all(const gpul_comm_view *comm, const gpul_comm_transfer *transfers, uint32_t n)
 {
 	bool leave = false;
@@ -107,7 +107,7 @@ static __device__ __forceinline__ bool gpul_sendrecv_all(const gpul_comm_view *c
 	return leave;
 }
 
-/* T: type of the kernel's argument, gpul_comm_transfers or gpul_comm_few_transfers. */
+/* T: gpul_comm_transfers or gpul_comm_few_transfers, the type of the kernel's argument. */
 template <typename T> static __device__ __forceinline__ bool gpul_sendrecv(const gpul_comm_view *comm, const T *work)
 {
 	return gpul_sendrecv_all(comm, work->items, work->n);
