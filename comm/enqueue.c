@@ -55,9 +55,9 @@ static gpul_status note_call(gpul_comm *c, const struct call_stream *s, gpul_err
 	return GPUL_OK;
 }
 
-/* An interpreted kernel takes far longer than its launch.  Without a limit a program could queue hundreds of thousands of calls,
- * and after a failure each of their kernels would still start, and end immediately.  NVIDIA's driver limits its queues by
- * itself. */
+/* Limit the number of queued calls of an interpreting driver, whose kernels take far longer than their launches.  Otherwise a
+ * program could queue hundreds of thousands of calls, and after a failure each of their kernels would still start and end.
+ * NVIDIA's driver limits its queues itself. */
 static void keep_pace(gpul_comm *c, const struct call_stream *s)
 {
 	enum { CALLS = 64 };

@@ -27,7 +27,7 @@ enum { EXPLANATION_MS = 1000, CLOSED_EXPLANATION_MS = 5000, SPIN_NS = 50 * 1000,
        INTERPRETED_WINDOW_SLOTS = 4, RUNS_MS = 450, UNDELIVERED_MS = 1000 };
 /* clang-format on */
 
-/* The offsets of the parts of a pair's memory: counters and slots. */
+/* The offsets, in the counters and in the slots of a pair, of the columns of the drawing above. */
 struct network_parts {
 	uint64_t inboxes, outboxes, asks, grants, announced, mirror_inboxes, mirror_outboxes, counter_bytes;
 	uint64_t slots, mirror_slots, slot_bytes;
@@ -57,7 +57,7 @@ static bool by_network(const gpul_comm *c, int r)
 
 /* ---- the window: comm/net/grants.h ------------------------------------------------------------------------------- */
 
-/* Count the connections that use a NIC of this rank. */
+/* Return the number of connections that use a NIC of this rank. */
 static unsigned n_routes_of(const gpul_comm *c, unsigned nic)
 {
 	const gpul_comm_mesh *m = c->network.mesh;
@@ -69,9 +69,9 @@ static unsigned n_routes_of(const gpul_comm *c, unsigned nic)
 	return n;
 }
 
-/* Compute how many bytes may be in flight to this rank; 0: no limit.  The default is several slots, so that each of two senders
- * has one in flight while another one arrives.  With slots of 256 KiB it is 2 MiB, the bandwidth-delay product of 400 Gbit/s and
- * 40 us. */
+/* Compute how many bytes may be in flight to this rank; 0: no limit.  By default the window has room for several slots, so that
+ * each of two senders has one in flight while another one arrives.  With slots of 256 KiB it is 2 MiB, the bandwidth-delay product
+ * of 400 Gbit/s and 40 us. */
 static gpul_status window_bytes(const gpul_comm *c, uint64_t *out, gpul_error *err)
 {
 	const char *set = c->options.net_window ? NULL : secure_getenv("GPULOAD_COMM_NET_WINDOW");
@@ -91,7 +91,7 @@ static gpul_status window_bytes(const gpul_comm *c, uint64_t *out, gpul_error *e
 	return GPUL_OK;
 }
 
-/* The bytes that each sender may have in flight without a grant.  A single sender never needs grants. */
+/* Return the bytes that each sender may have in flight without a grant.  A single sender never needs grants. */
 static uint64_t free_bytes(const gpul_comm *c, unsigned nic)
 {
 	const gpul_comm_grants_desc desc = { .n_routes = n_routes_of(c, nic),
@@ -103,7 +103,8 @@ static uint64_t free_bytes(const gpul_comm *c, unsigned nic)
 
 /* ---- the send path ----------------------------------------------------------------------------------------------- */
 
-/* True if slots in device memory should be tried: not with a driver whose device memory is host memory, unless the user asks for it. */
+/* True if slots in device memory should be tried.  If the driver's device memory is host memory, they are tried only if the user
+ * asks for it. */
 static bool tries_direct(const gpul_comm *c)
 {
 	const gpul_rdma_gpu_direct wanted = c->options.net ? c->options.net->gpu_direct : GPUL_RDMA_GPU_DIRECT_AUTO;
@@ -111,7 +112,7 @@ static bool tries_direct(const gpul_comm *c)
 	return wanted == GPUL_RDMA_GPU_DIRECT_YES || (wanted == GPUL_RDMA_GPU_DIRECT_AUTO && !c->interprets);
 }
 
-/* The options of the send path.  It never gets staging buffers, because comm does its own staging. */
+/* Set the options of the send path, without staging buffers, because comm/ stages data itself. */
 static void describe_rdma(const gpul_comm *c, gpul_rdma_desc *out)
 {
 	if (c->options.net)
@@ -122,7 +123,7 @@ static void describe_rdma(const gpul_comm *c, gpul_rdma_desc *out)
 	out->gpu_direct = GPUL_RDMA_GPU_DIRECT_YES;
 }
 
-/* Open the network, and connect the pairs that need it; every rank calls it if any pair needs it. */
+/* Open the network, and connect the pairs that need it.  Every rank calls this if any pair needs the network. */
 gpul_status gpul_comm_network_open(gpul_comm *c, int timeout_ms, gpul_error *err)
 {
 	bool wanted[GPUL_COMM_MAX_RANKS] = { false };
@@ -136,7 +137,7 @@ gpul_status gpul_comm_network_open(gpul_comm *c, int timeout_ms, gpul_error *err
 	return gpul_comm_mesh_create(c->boot, &desc, timeout_ms, &c->network.mesh, err);
 }
 
-/* Write the NICs of the connections with a rank, "eth0 - eth0, eth1 - eth0": of each pair, this rank's NIC first. */
+/* Write the NICs of the connections with a rank, such as "eth0 - eth0, eth1 - eth0"; in each pair, this rank's NIC comes first. */
 static void describe_nics(const gpul_comm_mesh *m, int rank, int r, char *out, size_t out_bytes)
 {
 	size_t used = 0;
@@ -194,7 +195,7 @@ static void unregister_words(gpul_comm *c)
 		}
 }
 
-/* Register the counters that each other rank writes: those before the mirrors. */
+/* Register the counters that each other rank writes; they lie before the mirrors, which only this rank writes. */
 static gpul_status register_words(gpul_comm *c, gpul_error *err)
 {
 	const struct network_parts parts = parts_of(&c->sizes);
@@ -286,7 +287,7 @@ static gpul_status allocate(gpul_comm *c, gpul_error *err)
 	return st ? st : allocate_slots(c, n_slot_bytes, err);
 }
 
-/* Find the address at which the connections access the slots of a pair. */
+/* Find the address at which the NICs access the slots of a pair. */
 static uint64_t slots_address(const gpul_comm *c, int r)
 {
 	const struct network *n = &c->network;
@@ -295,7 +296,7 @@ static uint64_t slots_address(const gpul_comm *c, int r)
 	return (cpu ? (uintptr_t)cpu : (uint64_t)gpul_mem_gpu(n->slots)) + n->slots_at[r];
 }
 
-/* Describe the memory that a rank may write over one connection. */
+/* Describe the memory that another rank may write over one connection. */
 static gpul_status offer_memory(const gpul_comm *c, int r, unsigned nic, struct network_memory *out, gpul_error *err)
 {
 	const struct network_parts parts = parts_of(&c->sizes);
@@ -327,7 +328,7 @@ static gpul_status make_offer(const gpul_comm *c, int r, struct network_target *
 	return st;
 }
 
-/* Allocate and register the memory, and exchange offers; every rank calls it if any pair needs the network. */
+/* Allocate and register the memory, and exchange its addresses.  Every rank calls this if any pair needs the network. */
 gpul_status gpul_comm_network_create(gpul_comm *c, int timeout_ms, gpul_error *err)
 {
 	const size_t n_ranks = (size_t)c->n_ranks;
@@ -363,8 +364,8 @@ void gpul_comm_network_describe(const gpul_comm *c, gpul_comm_view *view)
 	const struct network_parts parts = parts_of(s);
 
 	for (int r = 0; r < c->n_ranks; r++) {
-		/* Subtract the offset of a rank's channels in an arena with the channels of all
-		 * ranks, because the kernels add it. */
+		/* The kernels add the offset of a rank's channels in an arena that contains the channels of all ranks.  The memory
+		 * here has the channels of one rank only, so subtract that offset. */
 		const uint64_t theirs = (uint64_t)r * s->n_blocks, ours = (uint64_t)c->rank * s->n_blocks;
 		unsigned char *at, *slots;
 
@@ -391,7 +392,7 @@ bool gpul_comm_network_undelivered(gpul_comm *c, unsigned least_ms, enum gpul_co
 		unsigned n_puts;
 		uint64_t for_ns;
 
-		/* The fabric of a stopped process does not acknowledge puts either, but then its heartbeat does not change either. */
+		/* Puts to a stopped process are not acknowledged either, so exclude ranks whose heartbeat has not changed. */
 		if (!by_network(c, r) || !gpul_comm_proxy_unacknowledged(c->network.proxy, r, &n_puts, &for_ns) ||
 		    for_ns < (uint64_t)least_ms * 1000 * 1000 || gpul_boot_silent_ms(c->boot, r) >= RUNS_MS)
 			continue;
@@ -405,8 +406,8 @@ bool gpul_comm_network_undelivered(gpul_comm *c, unsigned least_ms, enum gpul_co
 	return false;
 }
 
-/* Called when a connection has failed.  Usually another rank reports the cause more precisely, so wait a while for its report:
- * a rank closes its connections when it learns of a failure, and the report of that failure may arrive here later. */
+/* Called when a connection has failed.  Usually another rank reports the cause more precisely, so wait a while for its report: a
+ * rank closes its connections when it learns of a failure, and the report of that failure may arrive later than the closing. */
 static void connection_failed(void *context, int rank, unsigned conn, const gpul_rdma_failure *why)
 {
 	const int limit_ms = why->native == ESHUTDOWN ? CLOSED_EXPLANATION_MS : EXPLANATION_MS;
@@ -421,7 +422,7 @@ static void connection_failed(void *context, int rank, unsigned conn, const gpul
 			       gpul_comm_mesh_nic_name(m, rank, gpul_comm_mesh_nic_of(m, rank, conn)));
 	for (int ms = 0; ms < limit_ms && !atomic_load(&c->failed); ms++) {
 		if (gpul_boot_failure(c->boot, NULL))
-			return; /* the watch thread of the bootstrap records it */
+			return; /* the watch thread of the bootstrap records that failure */
 		(void)nanosleep(&nap, NULL);
 	}
 	if (why->native != EPIPE && why->native != ESHUTDOWN && !why->by_peer &&
@@ -431,8 +432,8 @@ static void connection_failed(void *context, int rank, unsigned conn, const gpul
 		gpul_comm_fail(c, GPUL_COMM_RANK_STALLED, rank,
 			       "rank %d (pid %d) does not run: is it stopped, by SIGSTOP or a debugger?  %.100s", rank,
 			       (int)c->paths[rank].pid, why->what);
-	else if (why->native == ETIMEDOUT && !why->by_peer) /* its process runs, and this rank has no unacknowledged puts that
-							      * would show the cause */
+	/* the other process runs, but its heartbeats or acknowledgements no longer arrive over the network */
+	else if (why->native == ETIMEDOUT && !why->by_peer)
 		gpul_comm_fail(c, GPUL_COMM_RANK_FAILED, rank,
 			       "the network between rank %d (%.24s) and rank %d (%.24s) does not deliver data: %.120s", c->rank,
 			       gpul_boot_host_name(c->boot, c->rank), rank, gpul_boot_host_name(c->boot, rank), why->what);

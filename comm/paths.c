@@ -53,7 +53,7 @@ gpul_status gpul_comm_introduce(gpul_comm *c, int timeout_ms, gpul_error *err)
 	return st;
 }
 
-/* Return the ordinal of a GPU in this process; -1: not visible. */
+/* Return the ordinal, in this process, of the GPU with a UUID; -1: the GPU is not visible. */
 static int ordinal_of(const gpul_driver *drv, const char uuid[16])
 {
 	int n = 0;
@@ -69,7 +69,7 @@ static int ordinal_of(const gpul_driver *drv, const char uuid[16])
 	return -1;
 }
 
-/* True if this rank's GPU can access device memory of rank r; else the reason is set, for messages. */
+/* True if this rank's GPU can access device memory of rank r; otherwise the reason is stored, for messages. */
 static bool reaches(gpul_comm *c, int r)
 {
 	const struct rank_info *info = &c->infos[r];
@@ -99,8 +99,8 @@ static bool reaches(gpul_comm *c, int r)
 	return false;
 }
 
-/* Choose the transport of a pair; both ends choose the same. here: this rank's GPU can access
- * the other rank's device memory; there: the reverse. */
+/* Choose the transport of a pair; both ranks choose the same. here: this rank's GPU can access the other rank's device memory;
+ * there: the reverse. */
 static gpul_status choose(gpul_comm *c, int r, bool here, bool there, gpul_error *err)
 {
 	const gpul_comm_transport wanted = c->options.transport;
@@ -128,7 +128,7 @@ static gpul_status choose(gpul_comm *c, int r, bool here, bool there, gpul_error
 	return GPUL_OK;
 }
 
-/* Check that options that need shared memory between all ranks are possible. */
+/* If an option needs shared memory between all ranks, check that no pair uses the network. */
 static gpul_status check_network(const gpul_comm *c, gpul_error *err)
 {
 	const gpul_comm_proto proto = c->options.proto;

@@ -21,7 +21,7 @@ struct gpul_comm_persistent {
 	gpul_comm_queue *queue;
 	CUdeviceptr relay;
 	unsigned n_blocks, n_threads;
-	_Atomic uint64_t n_posted; /* also read by gpul_comm_persistent_wait() in other threads */
+	_Atomic uint64_t n_posted; /* number of posted items; gpul_comm_persistent_wait() reads it in other threads */
 };
 
 void gpul_comm_persistent_destroy(gpul_comm *c)
@@ -41,8 +41,8 @@ void gpul_comm_persistent_destroy(gpul_comm *c)
 	c->persistent = NULL;
 }
 
-/* The memory is not freed until the communicator is destroyed: freeing it may wait for the whole
- * device, on which other ranks of this process may run kernels that wait for this rank. */
+/* Allocate the memory of the queue.  It is freed only with the communicator: freeing may wait for the whole device, on which other
+ * ranks of this process may run kernels that wait for this rank. */
 static gpul_status create_persistent(gpul_comm *c, gpul_error *err)
 {
 	const gpul_mem_desc desc = { .kind = GPUL_MEM_PINNED, .bytes = sizeof(gpul_comm_queue), .devices = &c->device, .n_devices = 1 };
@@ -74,7 +74,7 @@ static gpul_status launch_persistent(gpul_comm_persistent *p, gpul_error *err)
 	memset(p->queue, 0, sizeof *p->queue);
 	p->n_posted = 0;
 	st = st ? st : gpul_cu(c->drv, err, cuMemsetD8Async(p->relay, 0, sizeof(gpul_comm_relay), p->stream));
-	if (!st && c->last.exists) /* so that the kernel starts after the calls so far */
+	if (!st && c->last.exists) /* the kernel must start after all calls so far */
 		st = gpul_cu(c->drv, err, cuStreamWaitEvent(p->stream, c->last.ended, 0));
 	return st ? st : gpul_cu(c->drv, err, cuLaunchKernel(kernel, p->n_blocks, 1, 1, p->n_threads, 1, 1, 0, p->stream, arguments, NULL));
 }
@@ -133,7 +133,7 @@ static gpul_status wait_done(const gpul_comm_persistent *p, uint64_t n, int time
 	return GPUL_OK;
 }
 
-/* Write an item into its slot, each word with its flag, so that the flags alone show that it is complete. */
+/* Write an item into its slot.  Each word contains a flag, so the kernel sees from the flags that the item is complete. */
 static gpul_status push_item(gpul_comm_persistent *p, const gpul_comm_item *item, gpul_error *err)
 {
 	const uint64_t number = p->n_posted + 1;
@@ -153,7 +153,7 @@ static gpul_status push_item(gpul_comm_persistent *p, const gpul_comm_item *item
 	return GPUL_OK;
 }
 
-/* Find the persistent kernel's function for a call with an algorithm; STOP: it has none. */
+/* Find the persistent kernel's function for a call with an algorithm.  Returns STOP if there is none. */
 static enum gpul_comm_body body_of(gpul_comm_call call, gpul_comm_algo algo)
 {
 	static const enum gpul_comm_body bodies[GPUL_COMM_N_CALLS][GPUL_COMM_N_ALGOS] = {
@@ -164,12 +164,12 @@ static enum gpul_comm_body body_of(gpul_comm_call call, gpul_comm_algo algo)
 	return bodies[call][algo];
 }
 
-/* Choose the persistent kernel's function for a call with parts of n_bytes, and the number of blocks that share the work. */
+/* Choose the persistent kernel's function for a call whose parts have n_bytes, and the number of blocks that share the work. */
 static void choose_body(const gpul_comm_persistent *p, gpul_comm_item *item, size_t n_bytes)
 {
 	const bool fits = n_bytes <= ONESHOT_BYTES && 2 * n_bytes <= p->c->sizes.scratch_bytes;
-	const bool is_small = fits || p->c->n_ranks == 1; /* a communicator of one rank needs no scratch, and
-							    * cannot use a ring */
+	/* a communicator of one rank uses one-shot for all sizes, because it needs no scratch and cannot use a ring */
+	const bool is_small = fits || p->c->n_ranks == 1;
 	const size_t wanted = is_small ? n_bytes / 8 / p->n_threads + 1 : p->n_blocks;
 
 	item->body = body_of(item->work.call, is_small ? GPUL_COMM_ONE_SHOT : GPUL_COMM_DIRECT);
@@ -214,7 +214,7 @@ gpul_status gpul_comm_persistent_stop(gpul_comm_persistent *p, gpul_error *err)
 
 	if (!p || !p->c->persistent_runs)
 		return GPUL_OK;
-	st = push_item(p, &stop, err); /* after a failure the abort word ends the kernel */
+	st = push_item(p, &stop, err); /* after a failure, the abort word ends the kernel */
 	p->c->persistent_runs = false;
 	st = st ? st : gpul_comm_wait(p->c, p->stream, err);
 	(void)p->c->drv->cuStreamSynchronize(p->stream);

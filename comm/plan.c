@@ -11,7 +11,8 @@
 
 #define MOST UINT64_MAX
 
-/* Two ranks in device memory: from experiments with other kernels on two H200s with NVLink.  `gpuload comm tune` measures the real ones. */
+/* Two ranks in device memory.  The limits come from experiments with other kernels on two H200s with NVLink; `gpuload comm tune`
+ * measures these kernels. */
 static const struct choice pair_reduction[] = {
 	{ 2 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 1, 128 },   { 8 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 8, 256 },
 	{ 32 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 16, 256 }, { 256 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 32, 256 },
@@ -23,7 +24,7 @@ static const struct choice pair_copy[] = {
 	{ 256 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 32, 256 },
 	{ MOST, GPUL_COMM_DIRECT, GPUL_COMM_SIMPLE, 32, 512 },
 };
-/* More ranks in device memory: one shot sends each byte n - 1 times, so it is used only up to smaller sizes. */
+/* More than two ranks in device memory: one-shot sends each byte n - 1 times, so it is used only for smaller sizes. */
 static const struct choice many_reduction[] = {
 	{ 2 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 1, 128 },
 	{ 64 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 16, 256 },
@@ -34,7 +35,7 @@ static const struct choice many_copy[] = {
 	{ 128 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 16, 256 },
 	{ MOST, GPUL_COMM_DIRECT, GPUL_COMM_SIMPLE, 32, 512 },
 };
-/* Channels: device or host memory. */
+/* Send and receive through channels in device or host memory. */
 static const struct choice channels[] = {
 	{ 8 << 10, GPUL_COMM_DIRECT, GPUL_COMM_LL, 1, 256 },
 	{ 256 << 10, GPUL_COMM_DIRECT, GPUL_COMM_LL, 4, 512 },
@@ -46,15 +47,15 @@ static const struct choice alltoall[] = {
 	{ 128 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 16, 256 },
 	{ MOST, GPUL_COMM_DIRECT, GPUL_COMM_SIMPLE, 32, 512 },
 };
-/* Ranks in host memory: a step costs more there, and a tree has fewer steps than a ring of 8 ranks. */
+/* Several ranks in host memory: a step is slower there, and a tree has fewer steps than a ring of 8 ranks. */
 static const struct choice many_host[] = {
 	{ 16 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 4, 256 },
 	{ 256 << 10, GPUL_COMM_TREE, GPUL_COMM_LL, 4, 512 },
 	{ 4 << 20, GPUL_COMM_RING, GPUL_COMM_SIMPLE, 8, 512 },
 	{ MOST, GPUL_COMM_RING, GPUL_COMM_SIMPLE, 32, 512 },
 };
-/* Several hosts: for small sizes a tree, which needs few trips between hosts; for large ones
- * two levels, where all ranks of a host send at the same time. */
+/* Several hosts: a tree for small sizes, because it needs few trips between hosts; two levels for large sizes, because all ranks of
+ * a host then send at the same time. */
 static const struct choice hosts_reduction[] = {
 	{ 256 << 10, GPUL_COMM_TREE, GPUL_COMM_LL, 4, 512 },
 	{ 1 << 20, GPUL_COMM_TREE, GPUL_COMM_SIMPLE, 8, 512 },
@@ -88,8 +89,7 @@ static const struct choice soft_host[] = {
 	{ MOST, GPUL_COMM_RING, GPUL_COMM_SIMPLE, 2, 96 },
 };
 
-/* Several hosts on which two levels are impossible: each host has one rank, or the hosts have
- * different numbers of ranks. */
+/* Several hosts on which the two-level algorithm is impossible: each host has one rank, or the hosts have different numbers of ranks. */
 static const struct choice uneven_reduction[] = {
 	{ 256 << 10, GPUL_COMM_TREE, GPUL_COMM_LL, 4, 512 },
 	{ 1 << 20, GPUL_COMM_TREE, GPUL_COMM_SIMPLE, 8, 512 },
@@ -105,7 +105,7 @@ static const struct choice soft_hosts_reduction[] = {
 	{ MOST, GPUL_COMM_TWO_LEVEL, GPUL_COMM_SIMPLE, 4, 96 },
 };
 
-/* Channels over the network. */
+/* Send and receive through channels over the network. */
 static const struct choice net_channels[] = {
 	{ 64 << 10, GPUL_COMM_DIRECT, GPUL_COMM_SIMPLE, 1, 256 },
 	{ 1 << 20, GPUL_COMM_DIRECT, GPUL_COMM_SIMPLE, 2, 512 },
@@ -257,13 +257,13 @@ static bool uses_channels(gpul_comm_call call, gpul_comm_algo algo)
 	return algo == GPUL_COMM_DIRECT && gpul_comm_call_info(call)->transfers;
 }
 
-/* Return the bytes that each rank writes into the scratch of each other rank in one shot. */
+/* Return the number of bytes that each rank writes into the scratch of each other rank in a one-shot call. */
 static size_t shot_bytes(const gpul_comm *c, gpul_comm_call call, size_t bytes)
 {
 	return gpul_comm_call_info(call)->has_parts ? bytes / (size_t)c->n_ranks : bytes;
 }
 
-/* Explain why the algorithm twolevel is impossible; NULL: it is possible. */
+/* Return the reason why the two-level algorithm is impossible; NULL: it is possible. */
 static const char *level_obstacle(const gpul_comm *c)
 {
 	if (c->hosts.n < 2)
@@ -292,7 +292,7 @@ const char *gpul_comm_plan_obstacle(const gpul_comm *c, gpul_comm_call call, gpu
 	return algo == GPUL_COMM_TWO_LEVEL ? level_obstacle(c) : NULL;
 }
 
-/* Replace an impossible combination by a possible one: with the same algorithm, else with the same
+/* Replace an impossible combination of algorithm and protocol by a possible one: with the same algorithm, else with the same
  * protocol, else any.  A ring replaces a tree or two levels, because it also uses channels. */
 static void replace(const gpul_comm *c, gpul_comm_call call, size_t bytes, gpul_comm_plan *plan)
 {
@@ -319,7 +319,7 @@ static void replace(const gpul_comm *c, gpul_comm_call call, size_t bytes, gpul_
 		}
 }
 
-/* Explain why the options cannot be used for a call. */
+/* Return the reason why the options cannot be used for a call; NULL: they can. */
 static const char *explain_options(const gpul_comm *c, gpul_comm_call call, size_t bytes)
 {
 	const gpul_comm_options *o = &c->options;
@@ -369,7 +369,7 @@ static const char *reason_of(const gpul_comm *c, gpul_comm_call call, const stru
 	if (c->is_measured[call])
 		return c->measured_reason;
 	if (*c->table_path)
-		return c->built_in_reason; /* keeps the reason: the file has no row for this call */
+		return c->built_in_reason; /* keeps the reason, because the tuning table has no row for this call */
 	if (choice->algo == GPUL_COMM_TREE)
 		return "the built-in table: a tree needs fewer successive messages than a ring";
 	if (choice->algo == GPUL_COMM_TWO_LEVEL)
@@ -391,7 +391,8 @@ gpul_comm_plan gpul_comm_plan_for(const gpul_comm *c, gpul_comm_call call, size_
 		plan.reason = "forced";
 	}
 	apply_options(c, call, bytes, &plan);
-	if (call == GPUL_COMM_ALLTOALL && plan.algo == GPUL_COMM_DIRECT) { /* it consists of sends and receives, each with its own plan */
+	/* an all-to-all consists of sends and receives, each with its own plan */
+	if (call == GPUL_COMM_ALLTOALL && plan.algo == GPUL_COMM_DIRECT) {
 		const gpul_comm_plan each = gpul_comm_plan_for(c, GPUL_COMM_SENDRECV, bytes / (size_t)c->n_ranks);
 
 		plan.proto = each.proto;
@@ -400,8 +401,7 @@ gpul_comm_plan gpul_comm_plan_for(const gpul_comm *c, gpul_comm_call call, size_
 	}
 	if (plan.n_blocks > c->sizes.n_blocks)
 		plan.n_blocks = c->sizes.n_blocks;
-	if (plan.algo != GPUL_COMM_ONE_SHOT) { /* if some rank's buffer is in no window, a direct kernel falls
-						 * back to a ring */
+	if (plan.algo != GPUL_COMM_ONE_SHOT) { /* a direct kernel falls back to a ring if some rank's buffer is in no window */
 		plan.n_threads = plan.n_threads < GPUL_COMM_MIN_THREADS ? GPUL_COMM_MIN_THREADS : plan.n_threads;
 		plan.n_threads = plan.n_threads > GPUL_COMM_MAX_THREADS ? GPUL_COMM_MAX_THREADS : plan.n_threads;
 	}

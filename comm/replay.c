@@ -27,7 +27,7 @@ static size_t argument_bytes(const struct launch *l)
 					    : offsetof(gpul_comm_few_transfers, items) + few->n * sizeof *few->items;
 }
 
-/* Find the entry with these arguments, else replace the least recently used entry; it becomes the most recently used one. */
+/* Find the entry with these arguments, or replace the least recently used one.  The entry becomes the most recently used. */
 static struct repeated *find_entry(gpul_comm *c, const struct launch *l)
 {
 	struct repeated *oldest = &c->replay.entries[0];
@@ -71,7 +71,7 @@ static gpul_status make_graph(gpul_comm *c, struct repeated *r, CUfunction kerne
 	return st;
 }
 
-/* Get the graph for a call; NULL: launch the kernel itself.  If the driver cannot create a graph, it is not tried again. */
+/* Get the graph for a repeated call; NULL: use cuLaunchKernel().  If the driver cannot create a graph, no graph is tried again. */
 CUgraphExec gpul_comm_replay(gpul_comm *c, const struct launch *l)
 {
 	struct repeated *r;

@@ -1,4 +1,4 @@
-/* report.c — the service thread: reads the reports of this rank's kernels, and the words with the ranks for which they wait. */
+/* report.c — the service thread: reads the reports of this rank's kernels, and the ranks for which they wait. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -8,7 +8,7 @@
 
 enum { PERIOD_NS = 2 * 1000 * 1000, QUIET_PERIOD_MS = 500 };
 
-/* Describe the call of a greeting's signature (layout.h). */
+/* Describe the call that a greeting's signature encodes (layout.h). */
 static void name_call(uint64_t signature, char *out, size_t out_bytes)
 {
 	const gpul_comm_call call = signature & 0xf;

@@ -3,12 +3,12 @@
 
 #include "comm/comm_internal.h"
 
-/* Turn recording on or off for kernels that start from now on. */
+/* Turn recording on or off for kernels that start later; trace 0: off. */
 static gpul_status publish_trace(gpul_comm *c, CUdeviceptr trace, gpul_error *err)
 {
 	gpul_status st;
 
-	if (c->persistent_runs) /* it would wait forever for the persistent kernel */
+	if (c->persistent_runs) /* cuCtxSynchronize() would wait forever for the persistent kernel */
 		return gpul_fail(err, GPUL_EINVAL, 0,
 				 "a persistent kernel of this communicator is running: stop that kernel before you start or stop "
 				 "a trace");

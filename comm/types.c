@@ -22,7 +22,7 @@ size_t gpul_comm_dtype_bytes(gpul_comm_dtype dtype)
 	return (unsigned)dtype < GPUL_COMM_N_DTYPES ? bytes[dtype] : 0;
 }
 
-/* Define NAME_name() and NAME_parse() for an enum whose names are in a table. */
+/* Define NAME_name() and NAME_parse() for an enum, from a table with the names of its values. */
 #define NAMES(type, table) \
 	const char *type##_name(type value) \
 	{ \

@@ -19,7 +19,7 @@ static void destroy_window(gpul_comm *c, struct window *w)
 	*w = (struct window){ 0 };
 }
 
-/* Write into the view the addresses at which this rank maps the other ranks' memory of a window. */
+/* Write into the view the addresses at which this rank maps the other ranks' memory of the window. */
 static gpul_status describe_window(gpul_comm *c, int index, gpul_error *err)
 {
 	const struct window *w = &c->windows[index];
@@ -56,7 +56,7 @@ static gpul_status alloc_window(gpul_comm *c, size_t bytes, CUdeviceptr *out, gp
 	}
 	c->windows[index] = w;
 	st = describe_window(c, index, &why);
-	if (st) /* the other ranks have mapped the window */
+	if (st) /* the other ranks have already mapped the window, so this failure affects them */
 		return gpul_comm_rank_failed(c, &why, err);
 	*out = gpul_mem_gpu(w.mine);
 	return GPUL_OK;

@@ -14,7 +14,7 @@
 
 #include "comm/kernels/ring.cuh"
 
-/* Returns true if the kernel must end. */
+/* Reduce-scatter by the ring algorithm, for one block.  Returns true if the kernel must end. */
 template <int PROTO> static __device__ bool gpul_ring_reducescatter(const gpul_comm_view *comm, const gpul_comm_work *work)
 {
 	const uint64_t part_bytes = work->count * work->element_bytes, step_bytes = gpul_slot_capacity<PROTO>(comm) * GPUL_RING_SLOTS;

@@ -33,17 +33,16 @@
 #include "comm/tree.h"
 
 enum {
-	/* number of chunks of a block's data: several, so that all levels of the tree work at
-	 * the same time */
+	/* number of chunks of a block's data; there are several, so that all levels of the tree work at the same time */
 	GPUL_TREE_CHUNKS = 8,
 	GPUL_TREE_LEAST_CHUNK = 4 << 10, /* minimum size of a chunk, so that its transfer takes longer than the overhead of a step */
 	GPUL_TREE_LEAST_SIMPLE = 16 << 10,
 };
 
-/* The position of a rank in the tree of its block.  The ends of its channels are divided among four gpul_prims. */
+/* The position of a rank in the tree of its block.  Its channel ends are divided among four gpul_prims. */
 struct gpul_tree {
-	gpul_prims first; /* receives from child 1, if there are two */
-	gpul_prims last;  /* receives from child 0; sends to the parent, or, at the root, to child 0 */
+	gpul_prims first; /* receives from child 1, if the rank has two children */
+	gpul_prims last;  /* receives from child 0; sends to the parent, or, in the root, to child 0 */
 	gpul_prims down;  /* receives from the parent, sends to child 0 */
 	gpul_prims other; /* sends to child 1 */
 	bool is_root, is_leaf, has_two;
@@ -77,7 +76,7 @@ static __device__ __forceinline__ void gpul_tree_open(gpul_tree *t, const gpul_c
 	gpul_prims_receive_at<PROTO>(&t->down, work->recv_window, work->recv_offset);
 }
 
-/* The number of bytes in a chunk, the same on all ranks. */
+/* Return the number of bytes in a chunk, which is the same on all ranks. */
 template <int PROTO> static __device__ __forceinline__ uint64_t gpul_tree_chunk_bytes(const gpul_comm_view *comm, uint64_t n_bytes)
 {
 	const uint64_t least = PROTO == GPUL_COMM_SIMPLE ? GPUL_TREE_LEAST_SIMPLE : GPUL_TREE_LEAST_CHUNK;
@@ -109,7 +108,7 @@ static __device__ __forceinline__ bool gpul_tree_up(gpul_tree *t, const unsigned
 template <int PROTO> static __device__ __forceinline__ bool gpul_tree_down(gpul_tree *t, unsigned char *recv, uint64_t at, uint64_t n_bytes)
 {
 	if (t->is_root)
-		return false; /* the root has already sent it at the end of the way up */
+		return false; /* the root has already sent this chunk at the end of the way up */
 	gpul_prims_follow(&t->down, &t->last);
 	if (t->is_leaf ? gpul_direct_recv<PROTO>(&t->down, recv + at, n_bytes)
 		       : gpul_direct_recv_copy_send<PROTO>(&t->down, recv + at, n_bytes, at))
@@ -134,7 +133,7 @@ static __device__ __forceinline__ bool gpul_tree_close(gpul_tree *t)
 	return gpul_prims_close(&t->last);
 }
 
-/* Returns true if the kernel must end. */
+/* All-reduce by the tree algorithm, for one block.  Returns true if the kernel must end. */
 template <int PROTO> static __device__ bool gpul_tree_allreduce(const gpul_comm_view *comm, const gpul_comm_work *work)
 {
 	const uint64_t n_bytes = work->count * work->element_bytes;

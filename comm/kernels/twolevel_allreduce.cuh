@@ -29,7 +29,7 @@
 
 struct gpul_twolevel {
 	gpul_prims inside, across;
-	uint32_t n_hosts, n_local; /* H and G of the comment above; both are at least 2 */
+	uint32_t n_hosts, n_local; /* the numbers H and G of the drawing; both are at least 2 */
 	uint32_t host, local;      /* host and local index of this rank */
 	const unsigned char *send;
 	unsigned char *recv;
@@ -62,8 +62,8 @@ static __device__ __forceinline__ void gpul_twolevel_open(gpul_twolevel *t, cons
 	t->across.lane = 1;
 	gpul_prims_receive_at<PROTO>(&t->inside, work->recv_window, work->recv_offset);
 	mine = gpul_ring_chunk(first, t->local * t->n_hosts);
-	if (mine.begin < mine.end) /* else this local index transfers nothing across hosts, and an unread offer would remain for a
-				     * later call */
+	/* otherwise nothing is transferred across hosts, and an offer that is not read would remain for a later call */
+	if (mine.begin < mine.end)
 		gpul_prims_receive_at<PROTO>(&t->across, work->recv_window, work->recv_offset);
 }
 
@@ -73,7 +73,7 @@ static __device__ __forceinline__ gpul_part gpul_twolevel_chunk(const gpul_twole
 	return gpul_ring_chunk(r, l * t->n_hosts + h % t->n_hosts);
 }
 
-/* The number of bytes in a piece of a part. */
+/* Return the number of bytes in a piece of a part. */
 template <int PROTO>
 static __device__ __forceinline__ uint64_t gpul_twolevel_piece_bytes(const gpul_twolevel *t, const gpul_comm_view *comm,
 								     const gpul_ring_round *r)
@@ -93,7 +93,7 @@ static __device__ __forceinline__ gpul_part gpul_twolevel_piece(const gpul_twole
 	return piece;
 }
 
-/* Perform phase 1.  This function and the next two return true if the kernel must end. */
+/* Perform phase 1 of the comment above, for one round.  Returns true if the kernel must end. */
 template <int PROTO>
 static __device__ __forceinline__ bool gpul_twolevel_scatter(gpul_twolevel *t, const gpul_ring_round *r, uint64_t piece_bytes)
 {
@@ -114,7 +114,7 @@ static __device__ __forceinline__ bool gpul_twolevel_scatter(gpul_twolevel *t, c
 	return leave;
 }
 
-/* Perform phase 2: the steps of ring_allreduce.cuh, in place. */
+/* Perform phase 2: the steps of ring_allreduce.cuh, in place.  Returns true if the kernel must end. */
 template <int PROTO> static __device__ __forceinline__ bool gpul_twolevel_cross(gpul_twolevel *t, const gpul_ring_round *r)
 {
 	const uint32_t n = t->n_hosts;
@@ -136,7 +136,7 @@ template <int PROTO> static __device__ __forceinline__ bool gpul_twolevel_cross(
 	return leave || gpul_direct_recv<PROTO>(&t->across, t->recv + c.begin, c.end - c.begin);
 }
 
-/* Perform phase 3. */
+/* Perform phase 3.  Returns true if the kernel must end. */
 template <int PROTO>
 static __device__ __forceinline__ bool gpul_twolevel_gather(gpul_twolevel *t, const gpul_ring_round *r, uint64_t piece_bytes)
 {
@@ -157,14 +157,14 @@ static __device__ __forceinline__ bool gpul_twolevel_gather(gpul_twolevel *t, co
 	return leave;
 }
 
-/* Synchronise the threads between two phases: a piece and a chunk are divided differently among them, and only Simple has barriers
- * in its steps. */
+/* Synchronise the threads between two phases: the bytes of a piece and of a chunk are divided differently among the threads, and
+ * only the steps of Simple contain barriers. */
 template <int PROTO> static __device__ __forceinline__ bool gpul_twolevel_turn(const gpul_twolevel *t)
 {
 	return PROTO != GPUL_COMM_SIMPLE && gpul_comm_any_leaves(t->inside.leave || t->across.leave);
 }
 
-/* Returns true if the kernel must end. */
+/* All-reduce by the two-level algorithm, for one block.  Returns true if the kernel must end. */
 template <int PROTO> static __device__ bool gpul_twolevel_allreduce(const gpul_comm_view *comm, const gpul_comm_work *work)
 {
 	const uint64_t n_bytes = work->count * work->element_bytes;

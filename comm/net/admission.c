@@ -6,25 +6,24 @@
 
 struct sender {
 	unsigned first, n; /* index of the first waiting message in the sender's ring, and the number of waiting messages */
-	uint64_t message;  /* number of the request for that message */
-	uint64_t offset;   /* bytes of that message that have been granted */
-	uint64_t held;     /* credits of the sender: bytes granted that have not arrived */
-	uint64_t start;    /* virtual time of the sender's next grant */
-	uint64_t since_ns; /* time since when the sender may have held all these credits */
-	bool active;       /* counted in n_active */
+	uint64_t message;  /* number of the sender's request for that message */
+	uint64_t offset;   /* bytes of that message that have been granted so far */
+	uint64_t held;     /* credits of the sender: bytes that have been granted and have not arrived */
+	uint64_t start;    /* virtual time at which the sender's next grant starts */
+	uint64_t since_ns; /* since when the sender has held credits without returning any */
+	bool active;       /* the sender is counted in n_active */
 	bool late, gone;
 };
 
 struct gpul_admission {
 	gpul_admission_desc desc;
 	struct sender *senders;
-	uint64_t *messages;    /* for each sender, a ring of max_messages message sizes */
-	uint64_t virtual_time; /* virtual time: the start of the last grant.  It advances by
-				      * one byte while each active sender gets one byte */
-	unsigned n_active;     /* senders that hold credits or have messages waiting, except
-				      * late ones */
-	uint64_t in_flight;    /* bytes in flight, except those of late senders */
-	uint64_t held;         /* bytes in flight of all senders */
+	uint64_t *messages; /* for each sender, a ring of max_messages message sizes */
+	/* virtual time: the start of the last grant.  It advances by one byte while each active sender gets one byte */
+	uint64_t virtual_time;
+	unsigned n_active;  /* number of senders that hold credits or have waiting messages, except late ones */
+	uint64_t in_flight; /* bytes in flight, except those of late senders */
+	uint64_t held;      /* bytes in flight of all senders */
 	uint64_t waiting;
 	uint64_t now_ns;
 };
@@ -75,7 +74,8 @@ static void count_active(gpul_admission *a, struct sender *s)
 	s->active = active;
 }
 
-/* Set a sender's virtual time when it becomes active: it gets no compensation for the bytes that others sent while it was idle. */
+/* Set the virtual time of a sender that becomes active: the sender gets no compensation for the bytes that others sent while it was
+ * idle. */
 static void catch_up(const gpul_admission *a, struct sender *s)
 {
 	s->start = s->start > a->virtual_time ? s->start : a->virtual_time;
@@ -100,7 +100,7 @@ bool gpul_admission_request(gpul_admission *a, unsigned sender, uint64_t bytes)
 	return true;
 }
 
-/* Take credits from a sender. */
+/* Take back credits of a sender. */
 static void free_credits(gpul_admission *a, struct sender *s, uint64_t bytes)
 {
 	assert(bytes <= s->held);
@@ -116,8 +116,7 @@ void gpul_admission_arrived(gpul_admission *a, unsigned sender, uint64_t bytes)
 
 	free_credits(a, s, bytes);
 	s->since_ns = a->now_ns;
-	if (s->late) { /* it sends again, so its remaining credits count again; the window may be
-			 * exceeded for a while */
+	if (s->late) { /* the sender sends again, so its remaining credits count again; the window may be exceeded for a while */
 		s->late = false;
 		a->in_flight += s->held;
 		catch_up(a, s);
@@ -154,8 +153,8 @@ void gpul_admission_tick(gpul_admission *a, uint64_t now_ns)
 
 /* ---- grants ------------------------------------------------------------------------------------------------- */
 
-/* Limit of the credits that one sender may hold, so that a sender that receives grants but does
- * not send cannot take the whole window. */
+/* Return the limit of the credits that one sender may hold.  The limit keeps a sender that receives grants, but does not send, from
+ * taking the whole window. */
 static uint64_t share(const gpul_admission *a)
 {
 	const uint64_t part = a->desc.window_bytes / a->n_active;
@@ -187,7 +186,7 @@ static void take_piece(gpul_admission *a, struct sender *s, uint64_t message_byt
 	s->offset = 0;
 }
 
-/* Find the next sender: of those that may get a grant, the one with the earliest virtual start.  NULL: none. */
+/* Find the sender of the next grant: among those that may get one, the sender with the earliest virtual start.  NULL: there is none. */
 static struct sender *choose_sender(const gpul_admission *a)
 {
 	struct sender *best = NULL;

@@ -30,21 +30,18 @@
 extern "C" {
 #endif
 
-typedef struct gpul_admission gpul_admission; /* opaque; the struct is defined in admission.c */
+typedef struct gpul_admission gpul_admission; /* defined in admission.c */
 
 typedef struct gpul_admission_desc {
-	unsigned n_senders;    /* 1 to 65536; senders are numbered from 0 */
-	unsigned max_messages; /* limit of the messages of one sender that have been requested
-				      * and not yet granted; at least 1 */
-	uint64_t window_bytes; /* limit of the bytes in flight, at least 1.  One grant is
-				      * always possible if nothing is in flight */
-	uint64_t grant_bytes;  /* limit of the bytes of one grant, at least 1: a longer
-				      * message gets several grants */
-	uint64_t late_ns;      /* a sender that returns no credit for this time is late; 0:
-				      * never */
+	unsigned n_senders; /* 1 to 65536; senders are numbered from 0 */
+	/* limit of the messages of one sender that have been requested and have not been granted completely; at least 1 */
+	unsigned max_messages;
+	uint64_t window_bytes; /* limit of the bytes in flight, at least 1.  If nothing is in flight, one grant is always possible */
+	uint64_t grant_bytes;  /* limit of the bytes of one grant, at least 1; a longer message gets several grants */
+	uint64_t late_ns;      /* a sender that returns no credit for this time is late; 0: senders are never late */
 } gpul_admission_desc;
 
-/* A permission to send: `bytes` bytes of a message, from `offset` on.  Grants of one sender are in the order of its requests. */
+/* A permission to send `bytes` bytes of a message, starting at `offset`.  The grants of one sender are in the order of its requests. */
 typedef struct gpul_admission_grant {
 	unsigned sender;
 	uint64_t message; /* number of the sender's request, from 0 */
@@ -61,8 +58,8 @@ typedef struct gpul_admission_grant {
 gpul_status gpul_admission_create(const gpul_admission_desc *desc, gpul_admission **out, gpul_error *err);
 void gpul_admission_destroy(gpul_admission *a); /* accepts NULL */
 
-/* Request grants for a sender's message of `bytes` bytes, at least 1.  Returns false if max_messages are waiting already, or the
- * sender has left. */
+/* Request grants for a sender's message of `bytes` bytes, at least 1.  Returns false if max_messages messages of the sender are
+ * waiting already, or the sender has left. */
 bool gpul_admission_request(gpul_admission *a, unsigned sender, uint64_t bytes);
 
 /** Give the next grant.
@@ -75,21 +72,20 @@ bool gpul_admission_request(gpul_admission *a, unsigned sender, uint64_t bytes);
  *          the receiver) */
 bool gpul_admission_next(gpul_admission *a, gpul_admission_grant *out);
 
-/* Free the credits of granted bytes that have arrived, or will never arrive because the message was shorter.  bytes: at
- * most gpul_admission_held_by(). */
+/* Free the credits of granted bytes that have arrived, or that will never arrive because the message was shorter. bytes: at most
+ * gpul_admission_held_by(). */
 void gpul_admission_arrived(gpul_admission *a, unsigned sender, uint64_t bytes);
 
-/* Remove a sender that has ended or is unreachable: its requests are dropped, its credits become free, and it gets no more grants. */
+/* Remove a sender that has ended or is unreachable: its requests are dropped, its credits are freed, and it gets no more grants. */
 void gpul_admission_leave(gpul_admission *a, unsigned sender);
 
 /* Set the time, which must not decrease, and detect late senders.  Call it regularly. */
 void gpul_admission_tick(gpul_admission *a, uint64_t now_ns);
 
-/* Credits in flight: of all senders except late ones; of all senders; of one sender. */
+/* Return the credits in flight: of all senders except late ones; of all senders; of one sender. */
 uint64_t gpul_admission_in_flight(const gpul_admission *a);
 uint64_t gpul_admission_held(const gpul_admission *a);
 uint64_t gpul_admission_held_by(const gpul_admission *a, unsigned sender);
-/* Returns true if the sender is late. */
 bool gpul_admission_is_late(const gpul_admission *a, unsigned sender);
 /* Return the bytes that all senders have requested and that have not been granted. */
 uint64_t gpul_admission_waiting(const gpul_admission *a);

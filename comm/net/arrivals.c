@@ -7,10 +7,9 @@ enum { FLUSHED_BYTES = 8 };
 
 struct gpul_comm_arrivals {
 	gpul_comm_arrivals_desc desc;
-	gpul_rdma_request flush; /* the flush in flight; 0: none */
-	bool waiting;            /* there are new steps that no flush covers yet */
-	/* for each block: the number of steps that the flush in flight covers, or, if there is
-	 * none, the next one */
+	gpul_rdma_request flush; /* the flush that is in flight; 0: none */
+	bool waiting;            /* there are steps that were announced after the last flush began */
+	/* for each block: the number of steps that the flush in flight covers, or, if there is none, that the next flush will cover */
 	uint64_t seen[];
 };
 
@@ -23,8 +22,7 @@ gpul_status gpul_comm_arrivals_create(const gpul_comm_arrivals_desc *desc, gpul_
 	a->desc = *desc;
 	a->desc.block_step = desc->block_step ? desc->block_step : 1;
 	if (a->desc.slots.bytes > FLUSHED_BYTES)
-		a->desc.slots.bytes = FLUSHED_BYTES; /* flushing any part of the memory flushes all
-						       * of it */
+		a->desc.slots.bytes = FLUSHED_BYTES; /* flushing a part of the memory flushes the whole memory */
 	for (unsigned b = 0; b < desc->n_blocks; b++)
 		a->seen[b] = desc->inboxes[b].tail;
 	*out = a;
@@ -36,8 +34,8 @@ void gpul_comm_arrivals_destroy(gpul_comm_arrivals *a)
 	free(a);
 }
 
-/* Read the announced steps.  A word may arrive in parts, its low bytes first: until then it is less than its new value, and may
- * even be less than its old one. */
+/* Read the announced steps.  A word may arrive in parts, its low bytes first, so a partial value is less than the new value, and
+ * may even be less than the old one; it is ignored until it has increased. */
 static void look(gpul_comm_arrivals *a)
 {
 	for (unsigned b = a->desc.first_block; b < a->desc.n_blocks; b += a->desc.block_step) {
@@ -56,7 +54,7 @@ static void raise_tails(gpul_comm_arrivals *a)
 		gpul_comm_inbox *inbox = &a->desc.inboxes[b];
 
 		if (inbox->tail != a->seen[b])
-			__atomic_store_n(&inbox->tail, a->seen[b], __ATOMIC_RELEASE); /* pairs with the acquire of gpul_simple_wait() */
+			__atomic_store_n(&inbox->tail, a->seen[b], __ATOMIC_RELEASE); /* pairs with the acquire in gpul_simple_wait() */
 	}
 }
 

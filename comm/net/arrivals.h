@@ -11,7 +11,7 @@
  * to running kernels (rdma.h); only then is the tail raised.
  *
  * One flush is in flight at a time, for all blocks: it covers the steps that were announced when it began, and later steps wait
- * for the next one.  So many steps need only a few flushes. */
+ * for the next one.  So a few flushes suffice for many steps. */
 #ifndef GPULOAD_COMM_NET_ARRIVALS_H
 #define GPULOAD_COMM_NET_ARRIVALS_H
 
@@ -22,15 +22,15 @@
 extern "C" {
 #endif
 
-typedef struct gpul_comm_arrivals gpul_comm_arrivals; /* opaque; the struct is defined in arrivals.c */
+typedef struct gpul_comm_arrivals gpul_comm_arrivals; /* defined in arrivals.c */
 
 typedef struct gpul_comm_arrivals_desc {
-	gpul_rdma_conn *conn;      /* connection over which the steps arrive */
-	const uint64_t *announced; /* n_blocks words that the other rank raises; each is 0, or as the previous user left it */
-	gpul_comm_inbox *inboxes;  /* n_blocks inboxes; only this object raises their tails */
+	gpul_rdma_conn *conn; /* the connection over which the steps arrive */
+	/* n_blocks words that the other rank raises; initially each is 0, or has the value that the previous user left */
+	const uint64_t *announced;
+	gpul_comm_inbox *inboxes; /* n_blocks inboxes; only this object writes their tails */
 	unsigned n_blocks;
-	unsigned first_block, block_step; /* the connection carries every block_step-th block, starting
-					    * with first_block; 0: all blocks */
+	unsigned first_block, block_step; /* the connection carries blocks first_block, first_block + block_step, ...; 0: all blocks */
 	gpul_rdma_buffer slots;           /* memory of the slots of these inboxes */
 } gpul_comm_arrivals_desc;
 

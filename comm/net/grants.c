@@ -1,4 +1,4 @@
-/* grants.c — grants steps of channels: translates between steps and the messages of the admission (admission.h). */
+/* grants.c — grants steps of channels: each step is a message of the admission (admission.h). */
 #include "comm/net/grants.h"
 
 #include <stdlib.h>
@@ -7,17 +7,17 @@
 #include "comm/net/admission.h"
 
 struct granted_channel {
-	uint64_t asked; /* number of steps that were asked for; the other members count steps, too */
+	uint64_t asked; /* number of steps that were requested; the members below are also numbers of steps */
 	uint64_t arrived;
-	unsigned waiting; /* number of steps that were asked for and are not granted yet: the last ones before `asked` */
-	unsigned held;    /* number of steps that were granted and have not arrived */
+	unsigned waiting; /* steps that were requested and have not been granted: the last ones before `asked` */
+	unsigned held;    /* steps that were granted and have not arrived */
 };
 
 struct gpul_comm_grants {
 	gpul_comm_grants_desc desc;
 	gpul_admission *admission;
 	struct granted_channel *channels; /* indexed by [route][block] */
-	unsigned *next_block;             /* for each route: the block that gets the next grant if it is waiting */
+	unsigned *next_block;             /* for each route, the block that gets the next grant if it has a waiting step */
 };
 
 static uint64_t window_of(const gpul_comm_grants_desc *desc)
@@ -81,7 +81,8 @@ static struct granted_channel *channel_of(const gpul_comm_grants *g, unsigned ro
 	return &g->channels[(size_t)route * g->desc.n_blocks + block];
 }
 
-/* Return the number of the first waiting step, which the sender reads as `granted`.  Later steps may have been sent as free bytes. */
+/* Return the number of the first waiting step, which the sender reads as `granted`.  Later steps may have been sent without a
+ * grant, as free bytes. */
 static uint64_t first_waiting(const struct granted_channel *c)
 {
 	return c->asked - c->waiting;
@@ -115,7 +116,7 @@ void gpul_comm_grants_arrived(gpul_comm_grants *g, unsigned route, unsigned bloc
 	c->held = (unsigned)left;
 }
 
-/* Steps before `arrived` need no grant.  A channel has at most GPUL_COMM_STEPS steps that have not arrived. */
+/* Steps before `arrived` need no grant.  At most GPUL_COMM_STEPS steps of a channel can be in flight. */
 void gpul_comm_grants_requested(gpul_comm_grants *g, unsigned route, unsigned block, uint64_t asked)
 {
 	struct granted_channel *c = channel_of(g, route, block);
@@ -137,14 +138,13 @@ bool gpul_comm_grants_next(gpul_comm_grants *g, unsigned *route, unsigned *block
 	if (!gpul_admission_next(g->admission, &grant))
 		return false;
 	for (b = g->next_block[grant.sender]; !channel_of(g, grant.sender, b)->waiting;)
-		b = (b + 1) % g->desc.n_blocks; /* this loop ends: a request in the admission
-						  * implies a waiting step */
+		b = (b + 1) % g->desc.n_blocks; /* this loop ends, because a request in the admission implies a waiting step */
 	g->next_block[grant.sender] = (b + 1) % g->desc.n_blocks;
 	c = channel_of(g, grant.sender, b);
 	c->waiting--;
 	if (first_waiting(c) > c->arrived)
 		c->held++;
-	else /* the step has arrived in the meantime, as free bytes */
+	else /* the step has arrived in the meantime without a grant, as free bytes */
 		gpul_admission_arrived(g->admission, grant.sender, g->desc.slot_bytes);
 	*route = grant.sender;
 	*block = b;

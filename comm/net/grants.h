@@ -1,4 +1,4 @@
-/* grants.h — limits the bytes in flight to a receiver, from all senders together.  A state
+/* grants.h — limits the total number of bytes in flight from all senders to a receiver.  A state
  * machine: no I/O, no clock, no allocation after create.
  *
  *     rank S                                                      rank R
@@ -34,21 +34,20 @@
 extern "C" {
 #endif
 
-typedef struct gpul_comm_grants gpul_comm_grants; /* opaque; the struct is defined in grants.c */
+typedef struct gpul_comm_grants gpul_comm_grants; /* defined in grants.c */
 
 typedef struct gpul_comm_grants_desc {
 	unsigned n_routes, n_blocks; /* at least 1 */
 	uint32_t slot_bytes;         /* bytes of a granted step, at least 1 */
-	uint64_t window_bytes;       /* limit of the bytes in flight to this receiver; at least two
-				       * slots are used */
-	uint64_t late_ns;            /* as in gpul_admission_desc */
+	uint64_t window_bytes;       /* limit of the bytes in flight to this receiver; a smaller value than two slots counts as two slots */
+	uint64_t late_ns;            /* see gpul_admission_desc */
 } gpul_comm_grants_desc;
 
-/* The bytes that each sender may have in flight without a grant. */
+/* Return the bytes that each sender may have in flight without a grant. */
 uint64_t gpul_comm_grants_free_bytes(const gpul_comm_grants_desc *desc);
 
-/* Called by the sender: true if a step of a channel may be put now, when the first `granted` steps of the channel are granted and
- * free_left free bytes are unused.  *free_bytes: set to the free bytes that the step uses; 0 if it has a grant. */
+/* Called by the sender: true if step `step` of a channel may be put now. `granted` steps of the channel are granted, and free_left
+ * free bytes are unused. *free_bytes is set to the free bytes that the step uses; 0 if the step has a grant. */
 bool gpul_comm_grants_may_go(uint64_t step, uint64_t granted, uint64_t free_left, uint32_t n_bytes, uint32_t *free_bytes);
 
 /** Create the state machine that grants the steps of a receiver.
@@ -60,14 +59,14 @@ bool gpul_comm_grants_may_go(uint64_t step, uint64_t granted, uint64_t free_left
 gpul_status gpul_comm_grants_create(const gpul_comm_grants_desc *desc, gpul_comm_grants **out, gpul_error *err);
 void gpul_comm_grants_destroy(gpul_comm_grants *g); /* accepts NULL */
 
-/* Report the tail of a channel: the number of steps that have arrived.  Report it before calling
- * gpul_comm_grants_requested(), and as long as gpul_comm_grants_watches() returns true. */
+/* Report the tail of a channel, which is the number of steps that have arrived.  Call it before gpul_comm_grants_requested(), and
+ * regularly as long as gpul_comm_grants_watches() returns true. */
 void gpul_comm_grants_arrived(gpul_comm_grants *g, unsigned route, unsigned block, uint64_t tail);
 bool gpul_comm_grants_watches(const gpul_comm_grants *g, unsigned route, unsigned block);
 
-/* Report a sender's word, by which it asks for the steps of a channel before `asked`.  A word that has not changed has no effect. */
+/* Report the word with which a sender requests the steps of a channel before `asked`.  A word that has not changed has no effect. */
 void gpul_comm_grants_requested(gpul_comm_grants *g, unsigned route, unsigned block, uint64_t asked);
-/* Return the newest reported word of a channel. */
+/* Return the last value of `asked` that was reported for a channel. */
 uint64_t gpul_comm_grants_requested_for(const gpul_comm_grants *g, unsigned route, unsigned block);
 
 /** Grant one more step, if there is room.
@@ -79,16 +78,16 @@ uint64_t gpul_comm_grants_requested_for(const gpul_comm_grants *g, unsigned rout
  * Threads  the thread of g */
 bool gpul_comm_grants_next(gpul_comm_grants *g, unsigned *route, unsigned *block);
 
-/* The steps of a channel before this number may be put. */
+/* Return the number of steps of a channel that may be put. */
 uint64_t gpul_comm_grants_granted(const gpul_comm_grants *g, unsigned route, unsigned block);
 
-/* Remove a sender that has failed: its credits become free, and it gets no more grants. */
+/* Remove a sender that has failed: its credits are freed, and it gets no more grants. */
 void gpul_comm_grants_leave(gpul_comm_grants *g, unsigned route);
 
 /* Set the time, which must not decrease.  Call it regularly while grants are in flight. */
 void gpul_comm_grants_tick(gpul_comm_grants *g, uint64_t now_ns);
 
-/* The bytes that have been granted and have not arrived. */
+/* Return the number of bytes that have been granted and have not arrived. */
 uint64_t gpul_comm_grants_in_flight(const gpul_comm_grants *g);
 
 #ifdef __cplusplus

@@ -15,26 +15,24 @@
 #include "core/log.h"
 #include "rdma/oob/address.h"
 
-/* A rank waits for a peer in time slices, and checks after each slice whether the job has failed.  A connect that is
- * interrupted by the end of a slice is repeated, and the listening rank drops the first attempt. */
+/* A rank waits for a peer in time slices, and checks after each slice whether the job has failed.  If the end of a slice interrupts
+ * a connect, the connect is repeated, and the listening rank drops the first attempt. */
 enum { ACCEPT_SLICE_MS = 50, CONNECT_SLICE_MS = 2000 };
 
-/* The job's own watch detects and names a dead rank at once, and a silent host after gpul_boot_lost_ms().  The lease of a
- * connection is longer, so that the job's watch reports first, and so that suspending a machine for a few seconds does not end
- * the job. */
+/* The job's watch threads detect and name a dead rank immediately, and a silent host after gpul_boot_lost_ms().  The lease of a connection
+ * is longer, so that the watch threads report first, and so that suspending a machine for a few seconds does not end the job. */
 enum { LEASE_BEYOND_MS = 7000, NIC_BYTES = 64, SECRET_BYTES = GPUL_COMM_SECRET_BYTES + GPUL_COMM_JOB_BYTES };
 
-/* The purpose of these connections, which is a part of their identity: rdma/oob/proof.h. */
+/* The purpose of these connections, which both ends prove together with their ranks: rdma/oob/proof.h. */
 enum { PURPOSE_MESH = 1 };
 
-/* What a rank tells the others about itself. */
+/* What each rank sends to the others about its network: NICs, addresses and ports. */
 struct card {
 	uint8_t wanted[GPUL_COMM_MAX_RANKS];
 	uint32_t n_nics;
-	uint16_t port[GPUL_COMM_MAX_NICS][GPUL_COMM_MAX_RANKS]; /* port of its listener for that rank; 0:
-								  * none */
+	uint16_t port[GPUL_COMM_MAX_NICS][GPUL_COMM_MAX_RANKS]; /* port of this rank's listener for each rank; 0: none */
 	char address[GPUL_COMM_MAX_NICS][GPUL_RDMA_ADDRESS_BYTES], nic[GPUL_COMM_MAX_NICS][NIC_BYTES];
-	gpul_error failure; /* the send path could not be opened */
+	gpul_error failure; /* set if the send path could not be opened */
 };
 
 struct gpul_comm_mesh {
@@ -44,9 +42,10 @@ struct gpul_comm_mesh {
 	unsigned n_nics;
 	gpul_rdma *nics[GPUL_COMM_MAX_NICS];
 	gpul_rdma_conn *conns[GPUL_COMM_MAX_RANKS][GPUL_COMM_MAX_NICS];
-	gpul_rdma_listener *listeners[GPUL_COMM_MAX_NICS][GPUL_COMM_MAX_RANKS]; /* listeners for the higher ranks; only during create */
+	/* listeners for ranks with a higher number; only during create */
+	gpul_rdma_listener *listeners[GPUL_COMM_MAX_NICS][GPUL_COMM_MAX_RANKS];
 	struct card cards[GPUL_COMM_MAX_RANKS];
-	uint64_t deadline_ns; /* end of the time-out of the whole call; UINT64_MAX: none */
+	uint64_t deadline_ns; /* deadline of the whole call; UINT64_MAX: none */
 };
 
 static void close_listeners(gpul_comm_mesh *m)
@@ -122,8 +121,8 @@ gpul_rdma_conn *gpul_comm_mesh_conn(const gpul_comm_mesh *m, int rank)
 
 /* ---- listen -------------------------------------------------------------------------------------------------- */
 
-/* Find this host's address on the route to rank 0's address.  Connecting a UDP socket sends
- * nothing, but makes the system choose the local address. */
+/* Find this host's address on the route to rank 0.  Connecting a UDP socket sends nothing, but makes the system choose the local
+ * address. */
 static gpul_status address_towards(const char *there, char out[GPUL_RDMA_ADDRESS_BYTES], gpul_error *err)
 {
 	struct sockaddr_storage here = { 0 };
@@ -153,7 +152,7 @@ static gpul_status address_towards(const char *there, char out[GPUL_RDMA_ADDRESS
 	return GPUL_OK;
 }
 
-/* Find the address of a network interface, preferably IPv4; false: there is no such interface, or it has no address. */
+/* Find the address of a network interface, preferably IPv4.  Returns false if there is no such interface, or it has no address. */
 static bool address_of_interface(const char *name, char out[GPUL_RDMA_ADDRESS_BYTES])
 {
 	const sa_family_t families[] = { AF_INET, AF_INET6 };
@@ -179,8 +178,8 @@ static bool address_of_interface(const char *name, char out[GPUL_RDMA_ADDRESS_BY
 	return found;
 }
 
-/* Copy part k of a list "a,b" of n parts, or the only part of a list of one; false: the list has another number of parts, or the
- * part is too long. */
+/* Copy part k of a list "a,b" of n parts, or the only part if the list has one.  Returns false if the list has another number of
+ * parts, or the part is too long. */
 static bool part_of(const char *list, unsigned k, unsigned n, char *out, size_t out_bytes)
 {
 	size_t n_bytes = strcspn(list, ",");
@@ -227,8 +226,8 @@ static uint16_t port_of(const gpul_rdma_listener *l)
 	return colon ? (uint16_t)strtoul(colon + 1, NULL, 10) : 0;
 }
 
-/* Listen for each higher rank at a port of its own, so that the port identifies the connecting
- * rank.  Listen for all of them, because it is not known yet which pairs need a connection. */
+/* Open a listener, with a port of its own, for each rank with a higher number, so that the port identifies the connecting rank.
+ * All of them get one, because it is not known yet which pairs need a connection. */
 static gpul_status listen_all(gpul_comm_mesh *m, const gpul_comm_mesh_desc *desc, unsigned nic, struct card *card, gpul_error *err)
 {
 	gpul_rdma_address at = { 0 };
@@ -255,7 +254,7 @@ static int lease_ms_of(const gpul_comm_mesh_desc *desc)
 	return desc->rdma.lease_ms ? desc->rdma.lease_ms : gpul_boot_lost_ms() + LEASE_BEYOND_MS;
 }
 
-/* Open a NIC: the one that *card names, if any. */
+/* Open a NIC: the one whose name is in *card, if there is one. */
 static gpul_status open_nic(gpul_comm_mesh *m, const gpul_comm_mesh_desc *desc, unsigned nic, struct card *card, gpul_error *err)
 {
 	gpul_rdma_desc rdma = desc->rdma;
@@ -272,7 +271,7 @@ static gpul_status open_nic(gpul_comm_mesh *m, const gpul_comm_mesh_desc *desc, 
 	if (st)
 		return gpul_fail(err, st, why.native, "%s", why.text);
 	gpul_rdma_about(m->nics[nic], &info);
-	if (!rdma.device.device) { /* the first word of "mlx5_0 port 1", or the word after "on" in "tcp on eth0 (10.9.0.1)" */
+	if (!rdma.device.device) { /* use the first word of "mlx5_0 port 1", or the word after "on" in "tcp on eth0 (10.9.0.1)" */
 		const char *on = strstr(info.name, " on "), *name = on ? on + 4 : info.name;
 
 		(void)snprintf(card->nic[nic], NIC_BYTES, "%.*s", (int)strcspn(name, " "), name);
@@ -280,7 +279,7 @@ static gpul_status open_nic(gpul_comm_mesh *m, const gpul_comm_mesh_desc *desc, 
 	return GPUL_OK;
 }
 
-/* Count the NICs of the list, and write their names to *card. */
+/* Count the NICs in the list, and copy their names to *card. */
 static gpul_status name_nics(gpul_comm_mesh *m, const char *list, struct card *card, gpul_error *err)
 {
 	m->n_nics = 1;
@@ -302,7 +301,7 @@ static gpul_status name_nics(gpul_comm_mesh *m, const char *list, struct card *c
 	return GPUL_OK;
 }
 
-/* Open the NICs and the listeners.  A failure is stored in the card, so that the other ranks learn of it. */
+/* Open this rank's NICs and listeners.  A failure is stored in the card, so that the other ranks receive it. */
 static void open_own(gpul_comm_mesh *m, const gpul_comm_mesh_desc *desc, struct card *card)
 {
 	gpul_error why = { 0 };
@@ -335,16 +334,16 @@ static int slice_ms(const gpul_comm_mesh *m, int most_ms)
 	return left_ms < (unsigned)most_ms ? (int)left_ms : most_ms;
 }
 
-/* True if another attempt may succeed.  If other programs have too many pending connections with a
- * listener, it may close a rank's connection to make room. */
+/* True if a connection attempt may succeed when it is repeated: a listener with too many pending connections of other programs may
+ * close a rank's connection to make room. */
 static bool is_passing(const gpul_error *why)
 {
 	return why->status == GPUL_ESYS &&
 	       (why->native == ETIMEDOUT || why->native == ECONNREFUSED || why->native == ECONNRESET || why->native == EPIPE);
 }
 
-/* Wait one slice for the connection with a rank.  Both ends prove that they know the job's secret, which ranks they are, and which
- * of their connections this is: another program that has found the port, or another rank, is refused. */
+/* Wait one slice for the connection with a rank.  Both ends prove that they know the job's secret, who they are, and which of their
+ * connections this is.  So a program that has found the port, or a wrong rank, is refused. */
 static gpul_status try_pair(gpul_comm_mesh *m, int r, unsigned i, int limit_ms, gpul_error *err)
 {
 	const struct card *card = &m->cards[r];
@@ -372,8 +371,8 @@ static gpul_status try_pair(gpul_comm_mesh *m, int r, unsigned i, int limit_ms, 
 	return st;
 }
 
-/* Explain why a pair is not connected.  last: the error of the last slice, which may concern
- * another program, and gives only the time of the slice. */
+/* Explain why a pair is not connected. last: the error of the last slice, which may concern another program, and contains only the
+ * length of the slice. */
 static gpul_status fail_late(const gpul_comm_mesh *m, int r, uint64_t begun_ns, const gpul_error *last, gpul_error *why)
 {
 	const char *refused = strstr(last->text, "; refused ");
@@ -432,14 +431,14 @@ static gpul_status connect_all(gpul_comm_mesh *m, gpul_error *err)
 			st = connect_pair(m, r, i, &why);
 		if (!st)
 			continue;
-		gpul_boot_fail(m->boot, &why, m->rank); /* makes the other ranks stop waiting */
+		gpul_boot_fail(m->boot, &why, m->rank); /* the failure makes the other ranks stop waiting */
 		st = gpul_fail(err, st, why.native, "%s", why.text);
 	}
 	return st;
 }
 
-/* Derive the secret of the connections from the job's secret, or, on one machine, from the random bytes of the roster.  The name of
- * the job is added, because several jobs may have the same secret. */
+/* Derive the secret of the connections from the job's secret, or, on one machine, from the random bytes of the roster.  The secret
+ * includes the name of the job, because several jobs may have the same secret. */
 static void find_secret(const gpul_boot *boot, char out[SECRET_BYTES])
 {
 	const struct roster *r = boot->roster;

@@ -1,5 +1,5 @@
-/* net_proxy.c — the proxy's thread: polls the counters of the mirrors, puts slots, credits and grants, and makes progress on the
- * connections. */
+/* net_proxy.c — the proxy's thread: polls the counters of the mirrors (net_proxy.h), puts slots, credits and grants, and makes
+ * progress on the connections. */
 #include "comm/net/net_proxy.h"
 
 #include <pthread.h>
@@ -17,7 +17,7 @@
 
 enum {
 	FLIGHTS = 512,
-	FLIGHTS_MASK = FLIGHTS - 1, /* limit of the puts in flight of one connection: less than GPUL_RDMA_REQUESTS */
+	FLIGHTS_MASK = FLIGHTS - 1, /* limit of the puts in flight on one connection; less than GPUL_RDMA_REQUESTS */
 	SHORTEST_SLEEP_NS = 5000,
 	LONGEST_SLEEP_NS = 200 * 1000,
 	QUIET_PERIOD_MS = 150,
@@ -26,33 +26,31 @@ enum {
 };
 _Static_assert((int)FLIGHTS < (int)GPUL_RDMA_REQUESTS, "the proxy's ring has fewer entries than the connection has requests");
 
-/* The state of both directions of a channel: what has been put so far. */
+/* What the proxy has already put for a channel, in both directions. */
 struct channel {
-	uint64_t sent, asked; /* steps that were put to the other rank; steps for which this rank has asked */
-	/* steps of the other rank for which credits were put; steps of the other rank for which
-	 * grants were put */
+	uint64_t sent, asked; /* steps that were put to the other rank; steps for which this rank has requested grants */
+	/* steps from the other rank for which credits were put back, and for which grants were put */
 	uint64_t credited, granted;
 };
 
 struct flight {
 	gpul_rdma_request request;
-	uint32_t free_bytes; /* free bytes that the put of a slot uses; 0: it has a grant */
+	uint32_t free_bytes; /* bytes of a slot that was put without a grant; 0: the slot has a grant */
 };
 
 struct route {
 	gpul_comm_proxy_route to;
 	const gpul_rdma_area *area;
 	struct channel *channels;     /* array of n_blocks channels */
-	gpul_comm_grants *grants;     /* grants for data that arrives at this route's NIC; NULL:
-				        * the NIC has no window */
+	gpul_comm_grants *grants;     /* grants for data that arrives at this route's NIC; NULL: the NIC has no window */
 	unsigned sender;              /* number of this route's rank among the senders of `grants` */
 	gpul_comm_arrivals *arrivals; /* arrivals of slots in device memory; NULL: the slots of this rank are in host memory */
 	struct flight flights[FLIGHTS];
-	uint32_t head, tail;     /* indices in the ring `flights`; the oldest is at tail */
-	uint64_t free_in_flight; /* free bytes of the puts in flight */
+	uint32_t head, tail;     /* positions in the ring `flights`; the oldest put is at tail */
+	uint64_t free_in_flight; /* sum of free_bytes over the puts in flight */
 	bool failed;
-	/* Since when none of the puts in flight has ended, and the number of these puts; 0: a put
-	 * has just ended, or none is in flight.  Other threads read them. */
+	/* since when no put has ended although puts are in flight, and their number; 0: a put has just ended, or none is in flight.
+	 * Other threads read both. */
 	_Atomic uint64_t stuck_ns;
 	_Atomic uint32_t n_stuck;
 };
@@ -73,7 +71,7 @@ static void fail_route(gpul_comm_proxy *p, struct route *r, const char *call, co
 	gpul_rdma_failure why;
 
 	gpul_rdma_conn_failed(r->to.conn, &why);
-	if (!why.status) /* after a call with invalid arguments the connection has no failure */
+	if (!why.status) /* after a call with invalid arguments, the connection itself has not failed */
 		gpul_rdma_fail(&why, err->status, err->native, call, NULL, "%s", err->text);
 	r->failed = true;
 	if (r->grants)
@@ -84,7 +82,7 @@ static void fail_route(gpul_comm_proxy *p, struct route *r, const char *call, co
 
 /* ---- puts -------------------------------------------------------------------------------------------------------- */
 
-/* Start a put; false: there is no room now, or the connection has failed. kind, step, bytes: for the trace. */
+/* Start a put.  Returns false if there is no room now, or the connection has failed. kind, step, bytes: for the trace. */
 static bool start_put(gpul_comm_proxy *p, struct route *r, const gpul_rdma_put_desc *put, uint32_t free_bytes, uint32_t kind, uint64_t step,
 		      uint32_t bytes)
 {
@@ -118,7 +116,7 @@ static gpul_rdma_remote word_at(const gpul_rdma_remote *words, uint64_t offset)
 	return (gpul_rdma_remote){ .address = words->address + offset, .key = words->key, .bytes = sizeof(uint64_t) };
 }
 
-/* Set a word of the peer; false: there is no room now, or the connection has failed.  kind: for the trace. */
+/* Set a word in the peer's memory.  Returns false if there is no room now, or the connection has failed. kind: for the trace. */
 static bool put_word(gpul_comm_proxy *p, struct route *r, unsigned block, gpul_rdma_remote word, uint64_t value, uint32_t kind)
 {
 	const gpul_rdma_put_desc put = { .from = { .area = r->area }, .signal = word, .signal_value = value, .lane = block };
@@ -136,7 +134,7 @@ static bool slot_may_go(const struct route *r, unsigned block, uint32_t n_bytes,
 	return gpul_comm_grants_may_go(r->channels[block].sent, granted, r->to.free_bytes - r->free_in_flight, n_bytes, free_bytes);
 }
 
-/* Put the next slot of a channel, and then its tail; if it needs a grant, ask for grants for all posted slots. */
+/* Put the next slot of a channel, and then its tail.  If the slot needs a grant, request grants for all posted slots instead. */
 static bool put_slot(gpul_comm_proxy *p, struct route *r, unsigned block, uint64_t posted)
 {
 	struct channel *ch = &r->channels[block];
@@ -166,7 +164,7 @@ static bool put_slot(gpul_comm_proxy *p, struct route *r, unsigned block, uint64
 	return false;
 }
 
-/* Send the number of steps that this rank's kernels have read: the credits. */
+/* Send credits: the number of steps that this rank's kernels have read. */
 static bool put_credit(gpul_comm_proxy *p, struct route *r, unsigned block, uint64_t head)
 {
 	if (!put_word(p, r, block, word_at(&r->to.heads, block * sizeof(gpul_comm_outbox) + offsetof(gpul_comm_outbox, head)), head,
@@ -176,13 +174,13 @@ static bool put_credit(gpul_comm_proxy *p, struct route *r, unsigned block, uint
 	return true;
 }
 
-/* Put the steps that the kernels have posted since the last turn.  Returns true if there were any. */
+/* Put the steps that the kernels have posted since the last turn of the loop.  Returns true if there were any. */
 static bool look_at_mirrors(gpul_comm_proxy *p, struct route *r)
 {
 	bool found = false;
 
 	for (unsigned b = r->to.first_block; b < p->desc.n_blocks && !r->failed; b += r->to.block_step) {
-		/* pairs with the fence and the store of gpul_simple_post() */
+		/* pairs with the fence and the store in gpul_simple_post() */
 		const uint64_t head = __atomic_load_n(&r->to.outboxes[b].head, __ATOMIC_ACQUIRE);
 		const uint64_t tail = __atomic_load_n(&r->to.inboxes[b].tail, __ATOMIC_ACQUIRE);
 
@@ -196,7 +194,7 @@ static bool look_at_mirrors(gpul_comm_proxy *p, struct route *r)
 
 /* ---- grants: comm/net/grants.h ------------------------------------------------------------------------------------- */
 
-/* Read what a rank asks for, and the steps that have arrived from it. */
+/* Read for which steps a rank requests grants, and which of its steps have arrived. */
 static void hear_route(const gpul_comm_proxy *p, const struct route *r)
 {
 	for (unsigned b = r->to.first_block; b < p->desc.n_blocks; b += r->to.block_step) {
@@ -249,7 +247,7 @@ static bool put_grants(gpul_comm_proxy *p, struct route *r)
 
 /* ---- progress ----------------------------------------------------------------------------------------------------- */
 
-/* Make progress, and free the puts that have ended, the oldest first.  Returns true if a put has ended. */
+/* Make progress, and release the puts that have ended, the oldest first.  Returns true if a put has ended. */
 static bool progress_route(gpul_comm_proxy *p, struct route *r)
 {
 	gpul_error err = { 0 };
@@ -280,7 +278,7 @@ static bool progress_route(gpul_comm_proxy *p, struct route *r)
 	return found;
 }
 
-/* Make data that has arrived in device memory visible to the kernels.  Returns true if there was any. */
+/* Make data that has arrived in device memory visible to the kernels.  Returns true if there was such data. */
 static bool look_at_arrivals(gpul_comm_proxy *p, struct route *r)
 {
 	gpul_error err = { 0 };
@@ -291,7 +289,7 @@ static bool look_at_arrivals(gpul_comm_proxy *p, struct route *r)
 	return busy;
 }
 
-/* Perform one turn of the loop.  Returns true if something has happened, or is in flight. */
+/* Perform one turn of the loop.  Returns true if there was an event, or something is in flight. */
 static bool turn(gpul_comm_proxy *p)
 {
 	bool found = grant_steps(p);
@@ -341,7 +339,7 @@ static void log_routes(const gpul_comm_proxy *p)
 	}
 }
 
-/* Called in a turn without an event: note the time for the routes that have puts in flight. */
+/* Called after a turn without an event: record the time for the routes that have puts in flight. */
 static void note_stuck(gpul_comm_proxy *p, uint64_t now)
 {
 	for (unsigned i = 0; i < p->desc.n_routes; i++) {
@@ -374,8 +372,8 @@ static void *serve(void *arg)
 
 	(void)prctl(PR_SET_TIMERSLACK, 1ul);
 	if (p->desc.drv)
-		(void)p->desc.drv->cuCtxSetCurrent(p->desc.gpu); /* the driver needs a context for a flush; if this fails, the
-								   * flush reports it */
+		/* the driver needs a current context for a flush; if this call fails, the flush reports the failure */
+		(void)p->desc.drv->cuCtxSetCurrent(p->desc.gpu);
 	while (!atomic_load_explicit(&p->stop, memory_order_relaxed)) {
 		if (turn(p)) {
 			if (idle_since)
@@ -402,7 +400,7 @@ static void *serve(void *arg)
 
 /* ---- create ---------------------------------------------------------------------------------------------------------- */
 
-/* Create a window for each NIC of this rank.  A NIC with a single route needs no grants. */
+/* Create a window for each NIC of this rank at which several routes arrive.  A NIC with a single route needs no grants. */
 static gpul_status create_grants(gpul_comm_proxy *p, gpul_error *err)
 {
 	gpul_comm_grants_desc desc = {
@@ -445,7 +443,7 @@ gpul_status gpul_comm_proxy_start(const gpul_comm_proxy_desc *desc, gpul_comm_pr
 	if (!p)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the proxy of %u ranks", desc->n_routes);
 	p->desc = *desc;
-	p->desc.routes = NULL; /* the caller may free its array */
+	p->desc.routes = NULL; /* the routes are copied, so that the caller may free its array */
 	gpul_net_trace_init(&p->trace, desc->n_routes, FLIGHTS);
 	p->routes = calloc(desc->n_routes + 1, sizeof *p->routes);
 	if (!p->routes)

@@ -33,53 +33,46 @@
 extern "C" {
 #endif
 
-typedef struct gpul_comm_proxy gpul_comm_proxy; /* opaque; the struct is defined in net_proxy.c */
+typedef struct gpul_comm_proxy gpul_comm_proxy; /* defined in net_proxy.c */
 
-/* The channels between this rank and another one that use one connection.  A channel's puts stay on its connection, so that they keep
- * their order; with several connections, the blocks are distributed among them in turn. */
+/* The channels between this rank and another rank that use one connection.  All puts of a channel use the same connection, so that
+ * they keep their order; if there are several connections, the blocks are distributed among them in turn. */
 typedef struct gpul_comm_proxy_route {
 	int rank;                         /* the other rank */
-	unsigned nic;                     /* index of this rank's NIC; routes that arrive at the same NIC
-					  * share a window */
-	unsigned first_block, block_step; /* every block_step-th block, starting with first_block; 0: all
-					   * blocks */
-	const gpul_rdma_region *region;   /* registration of the mirrors' slots with this connection's NIC */
-	gpul_rdma_conn *conn;             /* from now on only the proxy's thread uses it */
+	unsigned nic;                     /* index of this rank's NIC; routes that arrive at the same NIC share a window */
+	unsigned first_block, block_step; /* the route carries blocks first_block, first_block + block_step, ...; 0: all blocks */
+	const gpul_rdma_region *region;   /* registration of the slots of the mirrors with this connection's NIC */
+	gpul_rdma_conn *conn;             /* after the start, only the proxy's thread uses it */
 	const gpul_comm_inbox *inboxes;   /* mirrors of the other rank's inboxes for this rank, n_blocks of them */
-	const gpul_comm_outbox *outboxes; /* mirrors of its outboxes for this rank, n_blocks of them */
+	const gpul_comm_outbox *outboxes; /* mirrors of the other rank's outboxes for this rank, n_blocks of them */
 	uint64_t slots;                   /* registered address of the mirror of the inboxes' slots: n_blocks times slots_bytes */
 	gpul_rdma_remote data;            /* the other rank's slots for this rank */
-	gpul_rdma_remote steps;           /* the words of the other rank that steps raise, one every step_stride bytes: the
-					  * tails of its inboxes, or, if its slots are in device memory, `announced`
-					  * (arrivals.h) */
+	/* the words of the other rank that count arrived steps, one every step_stride bytes: the tails of its inboxes, or, if its
+	 * slots are in device memory, `announced` (arrivals.h) */
+	gpul_rdma_remote steps;
 	uint32_t step_stride;
-	gpul_rdma_remote heads;         /* heads in the other rank's outboxes, which the credits of this rank set */
-	const gpul_comm_outbox *freed;  /* this rank's outboxes for the other rank, n_blocks of them; for the log */
-	const gpul_comm_inbox *arrived; /* this rank's inboxes from the other rank, n_blocks of them; for their tails */
-	/* n_blocks words each, which the other rank writes: the steps that it asks for, and
-	 * those that it has granted */
+	gpul_rdma_remote heads;         /* the heads in the other rank's outboxes, to which this rank's credits are written */
+	const gpul_comm_outbox *freed;  /* this rank's outboxes for the other rank, n_blocks of them; only for the log */
+	const gpul_comm_inbox *arrived; /* this rank's inboxes from the other rank, n_blocks of them; the proxy reads their tails */
+	/* n_blocks words each, which the other rank writes: the steps for which it requests grants, and the steps that it has granted */
 	const uint64_t *asks, *grants;
-	gpul_rdma_remote to_asks, to_grants;     /* the same words in the other rank's memory, which this rank's steps set */
-	uint64_t free_bytes;                     /* bytes of slots that may be in flight to the rank without a
-					  * grant; UINT64_MAX: no limit */
-	const gpul_comm_arrivals_desc *arrivals; /* arrivals of this rank's inboxes if their slots are in device
-					  * memory; NULL: they are in host memory. Used only during
-					  * gpul_comm_proxy_start() */
+	gpul_rdma_remote to_asks, to_grants; /* the same words in the other rank's memory, which this rank writes */
+	uint64_t free_bytes;                 /* bytes of slots that may be in flight to the rank without a grant; UINT64_MAX: no limit */
+	/* arrivals of this rank's inboxes if their slots are in device memory; NULL: host memory.  Used only during
+	 * gpul_comm_proxy_start() */
+	const gpul_comm_arrivals_desc *arrivals;
 } gpul_comm_proxy_route;
 
 typedef struct gpul_comm_proxy_desc {
 	const gpul_comm_proxy_route *routes; /* copied */
 	unsigned n_routes, n_blocks;
-	uint64_t slots_bytes, data_at; /* as in gpul_comm_sizes */
+	uint64_t slots_bytes, data_at; /* see gpul_comm_sizes */
 	uint32_t slot_bytes;
-	uint64_t window_bytes;  /* bytes of slots that may be in flight to this rank, for each
-					  * NIC; 0: no limit and no grants */
-	uint64_t spin_ns;       /* time after the last event until the thread starts to sleep
-					  * between its polls, at most 200 us each */
-	gpul_bell *bell;        /* borrowed: rung before steps are posted.  If it has not rung
-					  * for a while, nothing is in flight and nothing has happened
-					  * in that time, the thread polls only every 150 ms; NULL: it
-					  * always polls often */
+	uint64_t window_bytes; /* limit of the bytes of slots in flight to each NIC of this rank; 0: no limit and no grants */
+	uint64_t spin_ns;      /* time after the last event until the thread starts to sleep between its polls, at most 200 us each time */
+	/* borrowed; rung before steps are posted.  If it has not rung for a while, and nothing is in flight, the thread polls only
+	 * every 150 ms.  NULL: the thread always polls often */
+	gpul_bell *bell;
 	const gpul_driver *drv; /* driver of the slots in device memory; NULL: all slots are in host memory */
 	CUcontext gpu;          /* context of drv; made current on the thread */
 	/* Called once for each connection that fails, on the proxy's thread.  conn: the first_block of its route. */
@@ -93,17 +86,17 @@ typedef struct gpul_comm_proxy_desc {
  * @out   owned by the caller: gpul_comm_proxy_stop(); untouched on failure
  * Errors  GPUL_ENOMEM; GPUL_ESYS no thread */
 gpul_status gpul_comm_proxy_start(const gpul_comm_proxy_desc *desc, gpul_comm_proxy **out, gpul_error *err);
-/* Return the proxy's trace, which is off at first; valid as long as the proxy.  NULL if p is NULL. */
+/* Return the proxy's trace, which is off initially; valid as long as the proxy.  NULL if p is NULL. */
 gpul_comm_net_trace *gpul_comm_proxy_trace(gpul_comm_proxy *p);
-/* Query the puts to a rank that the fabric has not acknowledged: their number, and the time since the last one ended.  Returns false
- * if there are none, one has just ended, or p is NULL.  Any thread may call, also in the callback `failed`. */
+/* Query the puts to a rank that the fabric has not acknowledged: their number, and the time since the last one ended.  Returns
+ * false if there are none, one has just ended, or p is NULL.  Any thread may call this, even in the callback `failed`. */
 bool gpul_comm_proxy_unacknowledged(const gpul_comm_proxy *p, int rank, unsigned *n_puts, uint64_t *for_ns);
-/* Stop reporting failures, because the ranks are leaving and close their connections.  The thread continues.  NULL is fine. */
+/* Stop reporting failures, because the ranks now close their connections.  The thread continues. p may be NULL. */
 void gpul_comm_proxy_leave(gpul_comm_proxy *p);
-/* Log the steps that each channel has posted, put and received (level debug), as soon as the thread
- * is idle; called when a kernel has waited too long.  NULL is fine. */
+/* Log the steps that each channel has posted, put and received (level debug), as soon as the thread is idle.  Called when a kernel
+ * has waited too long. p may be NULL. */
 void gpul_comm_proxy_report(gpul_comm_proxy *p);
-/* End the thread; puts in flight are dropped.  NULL is fine. */
+/* End the thread; puts in flight are dropped. p may be NULL. */
 void gpul_comm_proxy_stop(gpul_comm_proxy *p);
 
 #ifdef __cplusplus

@@ -93,7 +93,7 @@ void gpul_net_trace_read(gpul_comm_net_trace *t, gpul_comm_net_event *out, size_
 	(void)pthread_mutex_unlock(&t->lock);
 }
 
-/* ---- record: the lock is held, and the trace may have been stopped since the hook tested it ---------------------- */
+/* ---- record an event: these functions take the lock, and test again whether the trace is on ---------------------- */
 
 static void add_event(gpul_comm_net_trace *t, const gpul_comm_net_event *event)
 {
@@ -124,7 +124,7 @@ void gpul_net_trace_end_put(gpul_comm_net_trace *t, unsigned route, uint32_t fli
 	if (gpul_net_trace_is_on(t)) {
 		struct gpul_comm_net_pending *p = pending_of(t, route, flight);
 
-		if (p->is_used && p->flight == flight) { /* otherwise the put began before the trace */
+		if (p->is_used && p->flight == flight) { /* false if the put began before the trace */
 			p->event.end_ns = gpul_clock_ns();
 			add_event(t, &p->event);
 			p->is_used = false;
@@ -134,7 +134,7 @@ void gpul_net_trace_end_put(gpul_comm_net_trace *t, unsigned route, uint32_t fli
 	(void)pthread_mutex_unlock(&t->lock);
 }
 
-/* Short waits are not recorded, because they occur in normal turns of the thread while puts are in flight. */
+/* Record a wait, unless it is short: the thread waits briefly in every turn while puts are in flight. */
 void gpul_net_trace_add_wait(gpul_comm_net_trace *t, uint64_t began_ns)
 {
 	gpul_comm_net_event e = { .begin_ns = began_ns, .end_ns = gpul_clock_ns(), .kind = GPUL_COMM_NET_WAIT, .peer = -1 };
