@@ -5,9 +5,9 @@
  *     destination, 16-byte blocks     . .│a a a a a b b b│ ...                            stores: whole blocks, one per lane
  *                                     head, at most 15 bytes                tail, at most 15 bytes
  *
- * A store must not write bytes outside of the piece, so head and tail are stored byte by byte.  A load may read such bytes, but
- * only in blocks that contain bytes of the piece.  The shift between source and destination is the same for all blocks of a
- * piece: shifts by whole words are selected at compile time, those by bytes are done by funnel shifts. */
+ * A store must not write bytes outside of the piece, so head and tail are stored byte by byte. A load may read bytes outside,
+ * but only in 16-byte blocks that contain bytes of the piece.  The shift between source and destination is the same for all blocks of a
+ * piece: shifts by whole words are selected at compile time, and shifts by bytes use funnel-shift instructions. */
 #ifndef GPULOAD_LAB_NETQUEUE_COPY_CUH
 #define GPULOAD_LAB_NETQUEUE_COPY_CUH
 
@@ -15,15 +15,14 @@
 
 enum {
 	GPUL_NETQUEUE_LANES = 32,
-	GPUL_NETQUEUE_ROWS = 4,          /* number of 16-byte loads that a lane has in flight */
-	GPUL_NETQUEUE_UNIT_BYTES = 4096, /* bytes that one warp copies at a time: a part of a
-					       * piece */
-	GPUL_NETQUEUE_REST_BYTES = 512,  /* a shorter remainder is added to the last unit, because
-					       * alone it would cost a warp as much time as a whole unit */
+	GPUL_NETQUEUE_ROWS = 4,          /* number of 16-byte loads that a lane keeps in flight */
+	GPUL_NETQUEUE_UNIT_BYTES = 4096, /* bytes that one warp copies at a time, as a part of a piece */
+	/* a shorter remainder is added to the last unit; alone, it would cost a warp as much time as a whole unit */
+	GPUL_NETQUEUE_REST_BYTES = 512,
 };
 
-/* Load 16 bytes of bounce memory.  They are read only once, so they should be evicted first (.cs). ld.global.nc is not possible,
- * because the CPU writes the slot again. */
+/* Load 16 bytes of bounce memory.  They are read only once, so .cs lets the cache evict them first. ld.global.nc is not possible,
+ * because the CPU writes the slot again while the kernel runs. */
 static __device__ __forceinline__ uint4 gpul_netqueue_load(const uint4 *from)
 {
 	uint4 v;
@@ -50,7 +49,8 @@ static __device__ __forceinline__ void gpul_netqueue_store_byte(unsigned char *t
 	asm volatile("st.global.u8 [%0], %1;" ::"l"(to), "r"(byte) : "memory");
 }
 
-/* Get words 0 ... N of the block after this lane's block.  The next lane has it; for the last lane, lane 0 has it in its next row. */
+/* Get words 0 to N of the 16-byte block after this lane's block.  The next lane has loaded that block; for the last lane, lane 0
+ * has loaded it as part of its next row. */
 template <int N> static __device__ __forceinline__ void gpul_netqueue_next(uint4 row, uint4 next_row, uint32_t lane, uint32_t next[4])
 {
 	const uint32_t of_row[4] = { row.x, row.y, row.z, row.w }, of_next[4] = { next_row.x, next_row.y, next_row.z, next_row.w };
@@ -60,7 +60,8 @@ template <int N> static __device__ __forceinline__ void gpul_netqueue_next(uint4
 		next[i] = __shfl_sync(~0u, lane == 0 ? of_next[i] : of_row[i], (int)(lane + 1) % GPUL_NETQUEUE_LANES);
 }
 
-/* Store n blocks.  The first one begins WORDS words and n_bits bits (0, 8, 16, 24; not 0 if WORDS is 0) after `from`. */
+/* Store n 16-byte blocks, whose source begins WORDS words and n_bits bits after `from`. n_bits is 0, 8, 16 or 24, and not 0 if
+ * WORDS is 0. */
 template <int WORDS>
 static __device__ __forceinline__ void gpul_netqueue_copy_shifted(const uint4 *from, uint4 *to, uint32_t n, uint32_t n_bits, uint32_t lane)
 {
@@ -73,7 +74,8 @@ static __device__ __forceinline__ void gpul_netqueue_copy_shifted(const uint4 *f
 			const uint32_t i = base + (uint32_t)r * GPUL_NETQUEUE_LANES + lane;
 
 			rows[r] = make_uint4(0, 0, 0, 0);
-			if (i <= n && (r < GPUL_NETQUEUE_ROWS || lane == 0)) /* block n contains the last bytes */
+			/* block n is loaded, too, because it contains the last bytes */
+			if (i <= n && (r < GPUL_NETQUEUE_ROWS || lane == 0))
 				rows[r] = gpul_netqueue_load(from + i);
 		}
 #pragma unroll
@@ -119,7 +121,7 @@ static __device__ __forceinline__ void gpul_netqueue_copy(unsigned char *to, con
 {
 	const uint32_t to_boundary = (0u - (uint32_t)(uintptr_t)to) % 16, head = to_boundary < n ? to_boundary : n;
 	const uint32_t n_blocks = (n - head) / 16, tail = (n - head) % 16;
-	const uint32_t at = lane < 16 ? lane : head + n_blocks * 16 + lane - 16; /* lanes 0 to 15: head, others: tail */
+	const uint32_t at = lane < 16 ? lane : head + n_blocks * 16 + lane - 16; /* lanes 0 to 15 store the head, the others the tail */
 	const bool has_byte = lane < 16 ? lane < head : lane - 16 < tail;
 	const uint32_t shift = (uint32_t)((uintptr_t)from + head) % 16;
 	const uint4 *blocks = (const uint4 *)(from + head - shift);

@@ -11,34 +11,30 @@
 #include "core/thread/thread.h"
 
 enum {
-	RECEIVE_BYTES = 256 << 10, /* limit of one receive, so that the kernel copies the first
-				     * bytes while the next ones arrive */
-	WAIT_MS = 5,               /* time of one wait for the socket */
-	PUBLISH_ENTRIES = 64,      /* limit of the entries published at a time, for a large packet
-				     * with many small pieces */
-	YIELDS = 256,              /* number of turns without progress before the thread sleeps */
+	RECEIVE_BYTES = 256 << 10, /* limit of one receive, so that the kernel can copy the first bytes while the next ones arrive */
+	WAIT_MS = 5,               /* time-out of one wait for the socket */
+	PUBLISH_ENTRIES = 64, /* limit of the entries that are published at a time; matters for a large packet with many small pieces */
+	YIELDS = 256,         /* number of turns without progress before the thread sleeps */
 	SLEEP_NS = 50000,
-	LOOK_NS = 100000, /* time between two polls of the kernel by the calling
-				     * thread */
+	LOOK_NS = 100000, /* time between two queries by the calling thread whether the kernel has ended */
 };
 
 struct feeder {
 	gpul_netqueue *q;
 	gpul_netqueue_receiver receiver;
 	gpul_netqueue_producer producer;
-	uint64_t *ends, *done; /* arrays of n_entries and of n_blocks elements */
+	uint64_t *ends, *done; /* arrays with n_entries and n_blocks elements */
 	unsigned char *bounce;
 	uint64_t limit_ns; /* time-out; 0: none */
 	uint64_t moved_ns; /* time of the most recent progress */
-	unsigned n_idle;   /* number of turns of the loop since then */
-	atomic_bool stop;  /* the kernel has ended */
-	bool ended;        /* the total number of entries has been published to the
-					 * kernel */
+	unsigned n_idle;   /* number of turns of the loop without progress */
+	atomic_bool stop;  /* set when the kernel has ended */
+	bool ended;        /* the total number of entries has been published to the kernel */
 	gpul_netqueue_received_stream *out;
 	gpul_error err;
 };
 
-/* Write entries for the received bytes; *n: number of these entries. */
+/* Write entries for the received bytes. *n: the number of entries written. */
 static gpul_status write_entries(struct feeder *f, uint64_t *n)
 {
 	gpul_netqueue_piece piece;
@@ -65,7 +61,7 @@ static gpul_status write_entries(struct feeder *f, uint64_t *n)
 	return GPUL_OK;
 }
 
-/* Receive into the free slots; *got is 0 if no slot is free, or no bytes came. */
+/* Receive into the free slots. *got is 0 if no slot is free, or nothing was received. */
 static gpul_status fill_slots(struct feeder *f, size_t *got)
 {
 	gpul_netqueue_span spans[2];
@@ -105,7 +101,7 @@ static gpul_status fail_silent(struct feeder *f)
 			 (double)f->limit_ns / 1e9, (unsigned long long)f->producer.received);
 }
 
-/* Called after a turn without progress: fail after the time-out; otherwise yield, and after many turns sleep. */
+/* Called after a turn without progress: fail after the time-out; before that, yield, and after many turns sleep. */
 static gpul_status pause_feeder(struct feeder *f)
 {
 	const struct timespec pause = { .tv_nsec = SLEEP_NS };
@@ -152,7 +148,7 @@ static void *feed(void *argument)
 	return NULL;
 }
 
-/* Wait until the kernel has ended, then join the feeder. */
+/* Wait until the kernel has ended, then join the feeder thread. */
 static gpul_status await_end(struct feeder *f, pthread_t thread, gpul_error *err)
 {
 	const struct timespec pause = { .tv_nsec = LOOK_NS };
@@ -168,11 +164,10 @@ static gpul_status await_end(struct feeder *f, pthread_t thread, gpul_error *err
 	f->out->end_ns = gpul_clock_ns();
 	atomic_store(&f->stop, true);
 	(void)pthread_join(thread, NULL);
-	if (f->err.status) /* the feeder's failure has also ended the kernel */
+	if (f->err.status) /* the kernel has ended because of the feeder's failure */
 		st = gpul_fail(err, f->err.status, f->err.native, "%s", f->err.text);
 	waited = gpul_netqueue_wait(f->q, &f->out->result, st ? NULL : &why);
-	if (!st && f->out->result.waited.ready && !f->ended) { /* the kernel has detected the abort before
-								 * the feeder */
+	if (!st && f->out->result.waited.ready && !f->ended) { /* the kernel has detected the abort before the feeder has */
 		(void)fail_silent(f);
 		why = f->err;
 	}

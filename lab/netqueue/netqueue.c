@@ -15,8 +15,8 @@ GPUL_EMBED(netqueue_unpack_ptx, "lab/netqueue/unpack.ptx");
 /* clang-format off */
 enum {
 	DEFAULT_SLOTS = 64, DEFAULT_SLOT_BYTES = 64 << 10, DEFAULT_ENTRIES = 8192, DEFAULT_TIMEOUT_MS = 10000,
-	HOST_BLOCKS = 16, HOST_THREADS = 384, CHUNK = 8,  /* enough to saturate the bus: 16 x 11 warps have 360 KiB of
-							   * loads in flight */
+	/* enough to saturate the bus: 16 blocks with 11 copying warps each have 360 KiB of loads in flight */
+	HOST_BLOCKS = 16, HOST_THREADS = 384, CHUNK = 8,
 	INTERPRETED_BLOCKS = 2, INTERPRETED_THREADS = 96,
 	POLLS_PER_CHECK = 1024, INTERPRETED_POLLS_PER_CHECK = 32,
 };
@@ -28,7 +28,7 @@ struct gpul_netqueue {
 	gpul_module *module;
 	const gpul_kernel *kernel;
 	CUstream stream;
-	gpul_mem *bounce, *shared; /* in `shared`, control is followed by the ring */
+	gpul_mem *bounce, *shared; /* `shared` contains control, followed by the ring */
 	gpul_netqueue_control *control;
 	gpul_netqueue_entry *ring;
 	CUdeviceptr counts;
@@ -63,7 +63,7 @@ static gpul_status load_kernel(gpul_netqueue *q, gpul_error *err)
 	return st ? st : gpul_kernel_prepare(q->kernel, err);
 }
 
-/* Choose the number of blocks: all must be resident at the same time, because the CPU waits for credits from each of them. */
+/* Choose the number of blocks.  All must be resident at the same time, because the CPU waits for credits from each of them. */
 static gpul_status choose_blocks(gpul_netqueue *q, gpul_error *err)
 {
 	gpul_netqueue_desc *d = &q->about;
@@ -148,7 +148,7 @@ void gpul_netqueue_destroy(gpul_netqueue *q)
 		return;
 	if (q->running) {
 		gpul_netqueue_abort(q);
-		(void)q->drv->cuCtxSynchronize(); /* the kernel may be running on a stream of the caller */
+		(void)q->drv->cuCtxSynchronize(); /* the kernel may still be running on a stream of the caller */
 	}
 	if (q->stream)
 		(void)q->drv->cuStreamDestroy(q->stream);
@@ -190,7 +190,7 @@ gpul_status gpul_netqueue_launch(gpul_netqueue *q, CUdeviceptr destination, uint
 		.ring = (const gpul_netqueue_entry *)(uintptr_t)(shared + sizeof *q->control),
 		.control = (gpul_netqueue_control *)(uintptr_t)shared,
 		.counts = (gpul_netqueue_counts *)(uintptr_t)q->counts,
-		/* 25 % longer than the feeder's time-out, because the feeder's message is more precise. */
+		/* 25 % longer than the feeder's time-out: the feeder should report first, because its message is more precise */
 		.timeout_ns = d->timeout_ms > 0 ? (uint64_t)d->timeout_ms * 1250000 : 0,
 		.slot_bytes = d->shape.slot_bytes,
 		.n_entries = d->shape.n_entries,
@@ -219,8 +219,8 @@ gpul_status gpul_netqueue_begin(gpul_netqueue *q, CUdeviceptr destination, uint6
 	return gpul_netqueue_launch(q, destination, bytes, q->stream, err);
 }
 
-/* Two 8-byte stores: the kernel takes the entry when both words have its lap.  Word 1 is a release, which pairs with the acquire in
- * gpul_netqueue_take(): the piece and word 0 are visible to a kernel that sees word 1. */
+/* Write an entry by two 8-byte stores.  The kernel takes the entry when both words have its lap number.  The store of word 1 is a
+ * release, which pairs with the acquire in gpul_netqueue_take(): a kernel that reads word 1 also sees word 0 and the piece. */
 void gpul_netqueue_write(gpul_netqueue *q, uint64_t n, const gpul_netqueue_entry *entry)
 {
 	gpul_netqueue_entry *at = &q->ring[n & (q->about.shape.n_entries - 1)];
@@ -231,7 +231,7 @@ void gpul_netqueue_write(gpul_netqueue *q, uint64_t n, const gpul_netqueue_entry
 
 void gpul_netqueue_read_done(const gpul_netqueue *q, uint64_t *done)
 {
-	/* Pairs with the release in gpul_netqueue_publish() of unpack.cuh. */
+	/* The loads pair with the release in gpul_netqueue_publish() of unpack.cuh. */
 	for (uint32_t b = 0; b < q->about.shape.n_blocks; b++)
 		done[b] = __atomic_load_n(&q->control->done[b], __ATOMIC_ACQUIRE);
 }

@@ -12,8 +12,8 @@ static gpul_status receive_from_socket(void *context, const struct iovec *into, 
 				       gpul_error *err)
 {
 	const int fd = *(const int *)context;
-	struct msghdr m = { .msg_iov = (struct iovec *)into, .msg_iovlen = (size_t)n_into }; /* the cast removes const: recvmsg()
-											       * does not change it */
+	/* the cast removes const; recvmsg() does not change the array */
+	struct msghdr m = { .msg_iov = (struct iovec *)into, .msg_iovlen = (size_t)n_into };
 	struct pollfd p = { .fd = fd, .events = POLLIN };
 	ssize_t n = recvmsg(fd, &m, MSG_DONTWAIT);
 
@@ -33,7 +33,7 @@ gpul_netqueue_source gpul_netqueue_from_socket(int *fd)
 
 /* ---- memory ------------------------------------------------------------------------------------------------ */
 
-/* Return the next random number of the generator splitmix64 (Steele, Lea, Flood). */
+/* Return the next random number of the splitmix64 generator (Steele, Lea, Flood). */
 static uint64_t next_random(uint64_t *state)
 {
 	uint64_t z = *state += 0x9e3779b97f4a7c15;

@@ -23,24 +23,24 @@
 #include "lab/netqueue/copy.cuh"
 #include "lab/netqueue/netqueue_layout.h"
 
-/* A batch of up to 32 pieces; piece i comes from lane i.  A refused entry has no units. */
+/* A batch of up to 32 pieces; lane i has read the entry of piece i.  An invalid entry has no units. */
 struct gpul_netqueue_batch {
 	unsigned char *to[GPUL_NETQUEUE_LANES];
 	const unsigned char *from[GPUL_NETQUEUE_LANES];
 	uint32_t n_bytes[GPUL_NETQUEUE_LANES];
-	uint32_t units_end[GPUL_NETQUEUE_LANES]; /* number of units of this piece and of those before it */
-	uint64_t taken;                          /* number of this block's entries up to the end of this batch; used by the reader */
+	uint32_t units_end[GPUL_NETQUEUE_LANES]; /* number of units of pieces 0 to i */
+	uint64_t taken;                          /* for the reader: number of this block's entries up to the end of this batch */
 };
 
-/* TOLD_BATCHES: a busy block reports its finished entries to the CPU only once per this many batches, because the fence before
- * that store waits for the stores of the whole multiprocessor (measured: with each batch, pieces of 4 KiB took 10 % longer). */
+/* TOLD_BATCHES: a busy block reports its finished entries to the CPU once per 8 batches, because the fence before the report waits
+ * for the stores of the whole multiprocessor (measured: with a report for each batch, pieces of 4 KiB took 10 % longer). */
 enum { GPUL_NETQUEUE_BATCHES = 4, GPUL_NETQUEUE_NAP_NS = 40, GPUL_NETQUEUE_TOLD_BATCHES = 8 };
 
 struct gpul_netqueue_shared {
 	gpul_netqueue_batch batches[GPUL_NETQUEUE_BATCHES];
 	uint32_t n_finished[GPUL_NETQUEUE_BATCHES]; /* number of copiers that have finished batch b, b + 4, b + 8 ..., modulo 2^32 */
 	uint32_t n_filled;                          /* number of batches filled, modulo 2^32 */
-	uint32_t leave;                             /* 1: there will be no batch after n_filled */
+	uint32_t leave;                             /* 1: there will be no further batch */
 };
 
 /* ---- checks ---- */
@@ -60,7 +60,7 @@ static __device__ __forceinline__ gpul_netqueue_refusal gpul_netqueue_refuse(uin
 	return r;
 }
 
-/* Check an entry.  No sum overflows: source has 36 bits, destination 56, length 20. */
+/* Check an entry.  The sums cannot overflow: source has 36 bits, destination 56, length 20. */
 static __device__ __forceinline__ gpul_netqueue_refusal gpul_netqueue_check(const gpul_netqueue_view *q, const gpul_netqueue_entry *e)
 {
 	const uint64_t source = gpul_netqueue_source_of(e), destination = gpul_netqueue_destination_of(e);
@@ -104,15 +104,15 @@ static __device__ __forceinline__ void gpul_netqueue_report_refusal(const gpul_n
 
 /* ---- the reader ---- */
 
-/* The state of the reader, the same in all lanes. */
+/* The state of the reader warp; all lanes have the same values unless stated otherwise. */
 struct gpul_netqueue_reader {
-	uint64_t taken;                 /* number of this block's entries that have been taken from the ring */
+	uint64_t taken;                 /* number of this block's entries that the reader has taken from the ring */
 	uint64_t written, abort;        /* the control words `written` and `abort`, as last read */
-	uint64_t start_ns;              /* time of the first check in this wait; 0: none yet */
-	uint64_t n_pieces, n_bytes;     /* number of pieces and bytes of this lane */
-	uint64_t n_batches, n_finished; /* number of batches filled, and of those that the copiers have finished */
-	uint64_t n_told, finished;      /* number of batches reported in done[], and of entries that
-					 * the copiers have finished */
+	uint64_t start_ns;              /* time of the first check in the current wait; 0: no check yet */
+	uint64_t n_pieces, n_bytes;     /* this lane's number of pieces and bytes */
+	uint64_t n_batches, n_finished; /* number of batches that the reader has filled, and that the copiers have finished */
+	/* number of batches that were reported in done[], and number of entries that the copiers have finished */
+	uint64_t n_told, finished;
 	uint32_t n_copiers, polls;
 };
 
@@ -129,7 +129,7 @@ static __device__ __forceinline__ void gpul_netqueue_show(uint32_t *word, uint32
 	asm volatile("st.release.cta.shared.u32 [%0], %1;" ::"r"((uint32_t)__cvta_generic_to_shared(word)), "r"(n) : "memory");
 }
 
-/* Find the batches that the copiers have finished, so that they can be filled again. */
+/* Find the batches that the copiers have finished; they can be filled again. */
 static __device__ __forceinline__ void gpul_netqueue_collect(const gpul_netqueue_shared *s, gpul_netqueue_reader *r, uint32_t lane)
 {
 	while (r->n_finished < r->n_batches) {
@@ -138,14 +138,15 @@ static __device__ __forceinline__ void gpul_netqueue_collect(const gpul_netqueue
 
 		if (__shfl_sync(~0u, n, 0) != (uint32_t)(r->n_finished / GPUL_NETQUEUE_BATCHES + 1) * r->n_copiers)
 			return;
-		__syncwarp(); /* orders the copiers' loads before the stores of any lane into this batch */
+		__syncwarp(); /* orders the copiers' loads before the stores of any lane into the same batch */
 		r->finished = s->batches[b].taken;
 		r->n_finished++;
 	}
 }
 
-/* Report the finished entries to the CPU: its credits.  The acquire in gpul_netqueue_see() and the release here order the copiers'
- * loads before the CPU's next receive into these slots; this pairs with the load in gpul_netqueue_read_done() (netqueue.c). */
+/* Report the finished entries to the CPU, which treats them as credits.  The acquire in gpul_netqueue_see() and the release here
+ * order the copiers' loads before the CPU's next receive into these slots.  The release pairs with the load in
+ * gpul_netqueue_read_done() (netqueue.c). */
 static __device__ __forceinline__ void gpul_netqueue_publish(const gpul_netqueue_view *q, gpul_netqueue_reader *r, uint32_t lane)
 {
 	if (r->n_told == r->n_finished)
@@ -155,7 +156,7 @@ static __device__ __forceinline__ void gpul_netqueue_publish(const gpul_netqueue
 	r->n_told = r->n_finished;
 }
 
-/* Called after a poll without entries: true if there will be no more entries, or the block must end. */
+/* Called after a poll that found no entries.  Returns true if there will be no more entries, or the block must end. */
 static __device__ __forceinline__ bool gpul_netqueue_give_up(const gpul_netqueue_view *q, gpul_netqueue_reader *r, uint64_t first,
 							     uint32_t lane)
 {
@@ -179,7 +180,7 @@ static __device__ __forceinline__ bool gpul_netqueue_give_up(const gpul_netqueue
 	return true;
 }
 
-/* Write the lane's entry into the batch, if it is valid. */
+/* Write this lane's entry into the batch as a piece.  An entry that was not accepted becomes a piece without units. */
 static __device__ __forceinline__ void gpul_netqueue_fill(const gpul_netqueue_view *q, gpul_netqueue_batch *b, gpul_netqueue_reader *r,
 							  const gpul_netqueue_entry *e, bool accepted, uint32_t lane)
 {
@@ -202,7 +203,7 @@ static __device__ __forceinline__ void gpul_netqueue_fill(const gpul_netqueue_vi
 	b->units_end[lane] = units;
 }
 
-/* True if both laps are those of the entry; otherwise *wrong is set to the wrong lap. */
+/* True if both words contain the lap number of the entry; otherwise *wrong is set to the wrong lap number. */
 static __device__ __forceinline__ bool gpul_netqueue_laps(const gpul_netqueue_entry *e, uint32_t lap, uint32_t *wrong)
 {
 	const uint32_t lap0 = (uint32_t)(e->word[0] >> GPUL_NETQUEUE_LAP_SHIFT), lap1 = (uint32_t)(e->word[1] >> GPUL_NETQUEUE_LAP_SHIFT);
@@ -219,12 +220,11 @@ static __device__ __forceinline__ bool gpul_netqueue_reads(uint64_t *reads)
 	return before == 0;
 }
 
-/* Read `written` and `abort`. Only one lane of one block at a time reads them from host memory, and stores them in device memory for
- * the other blocks.  The bus delivers the same line of host memory only about once per microsecond: if each of 132 blocks read it, they
- * would wait up to 136 us for their first entries.
- *
- * The acquire orders the loads of the entries and pieces that it counts; it pairs with the store in the CPU's gpul_netqueue_publish(),
- * directly, or by way of the block that has read it, whose release at GPU scope is cumulative. */
+/* Read the control words `written` and `abort`.  Only one lane of one block at a time reads them from host memory, and stores them
+ * in device memory for the other blocks.  The bus delivers the same line of host memory only about once per microsecond: if each of
+ * 132 blocks read it, they would wait up to 136 us for their first entries.  An acquire orders the later loads of entries and
+ * pieces; it pairs with the store in gpul_netqueue_publish() of the CPU, directly or by way of the block that has read the word,
+ * whose release at GPU scope is cumulative. */
 static __device__ __forceinline__ void gpul_netqueue_look(const gpul_netqueue_view *q, gpul_netqueue_reader *r, uint32_t lane)
 {
 	uint64_t written, abort;
@@ -241,10 +241,10 @@ static __device__ __forceinline__ void gpul_netqueue_look(const gpul_netqueue_vi
 	}
 	r->written = __shfl_sync(~0u, r->written, 0);
 	r->abort = __shfl_sync(~0u, r->abort, 0);
-	__syncwarp(); /* orders what lane 0 has acquired before the other lanes' loads */
+	__syncwarp(); /* orders what lane 0 has acquired before the loads of the other lanes */
 }
 
-/* Poll this block's next 32 entries, and take those that are complete, up to the first that is not.  Returns their number.
+/* Poll this block's next 32 entries, and take the complete ones before the first incomplete one.  Returns their number.
  *
  * Entries that were below `written` at an earlier poll are just loaded.  Otherwise the loads of `written` and of the entries are in
  * flight together, so an entry may be read before it is written, although `written` already includes it.  If the laps of the first
@@ -298,7 +298,7 @@ static __device__ __forceinline__ void gpul_netqueue_read(const gpul_netqueue_vi
 
 		do
 			gpul_netqueue_collect(s, &r, lane);
-		while (r.n_batches - r.n_finished == GPUL_NETQUEUE_BATCHES); /* wait while no batch is free */
+		while (r.n_batches - r.n_finished == GPUL_NETQUEUE_BATCHES); /* wait while all batches are in use */
 		if (r.n_finished - r.n_told >= GPUL_NETQUEUE_TOLD_BATCHES)
 			gpul_netqueue_publish(q, &r, lane);
 		r.start_ns = 0;
@@ -312,7 +312,7 @@ static __device__ __forceinline__ void gpul_netqueue_read(const gpul_netqueue_vi
 		r.n_batches += !leave;
 		if (lane == 0 && !leave)
 			b->taken = r.taken;
-		__syncwarp(); /* all lanes have written their pieces */
+		__syncwarp(); /* all lanes have written their pieces into the batch */
 		if (lane == 0)
 			gpul_netqueue_show(leave ? &s->leave : &s->n_filled, leave ? 1 : (uint32_t)r.n_batches);
 	}
@@ -327,7 +327,7 @@ static __device__ __forceinline__ void gpul_netqueue_read(const gpul_netqueue_vi
 
 /* ---- the copiers ---- */
 
-/* Copy the units first, first + n_copiers ... of the batch.  Returns this warp's first unit of the next batch. */
+/* Copy units first, first + n_copiers ... of the batch.  Returns the number of this warp's first unit in the next batch. */
 static __device__ __forceinline__ uint32_t gpul_netqueue_copy_batch(const gpul_netqueue_batch *b, uint32_t first, uint32_t n_copiers,
 								    uint32_t lane)
 {
@@ -340,8 +340,7 @@ static __device__ __forceinline__ uint32_t gpul_netqueue_copy_batch(const gpul_n
 		const bool last = u + 1 == __shfl_sync(~0u, units_end, (int)piece);
 		const uint32_t part = u - (piece ? units_before : 0), n_bytes = b->n_bytes[piece];
 		unsigned char *to = b->to[piece];
-		/* All units but the first begin at destination addresses that are multiples of 16;
-		 * the last one includes the remainder. */
+		/* All units but the first begin at destination addresses that are multiples of 16; the last unit includes the remainder. */
 		const uint32_t before = (uint32_t)(uintptr_t)to % 16, begin = part ? part * GPUL_NETQUEUE_UNIT_BYTES - before : 0;
 		const uint32_t end = last ? n_bytes : (part + 1) * GPUL_NETQUEUE_UNIT_BYTES - before;
 
@@ -350,14 +349,14 @@ static __device__ __forceinline__ uint32_t gpul_netqueue_copy_batch(const gpul_n
 	return u - n_units;
 }
 
-/* Wait until more than n batches (modulo 2^32) are filled; false: there will be no more.  One lane polls for the whole warp. */
+/* Wait until more than n batches (modulo 2^32) are filled.  Returns false if there will be no more.  One lane polls for the whole warp. */
 static __device__ __forceinline__ bool gpul_netqueue_next_batch(const gpul_netqueue_shared *s, uint32_t n, uint32_t lane)
 {
 	uint32_t more = 0;
 
 	if (lane == 0) {
 		while ((more = gpul_netqueue_see(&s->n_filled) != n) == 0) {
-			if (gpul_netqueue_see(&s->leave)) { /* `leave` is stored after the last n_filled */
+			if (gpul_netqueue_see(&s->leave)) { /* the reader stores `leave` after the last n_filled */
 				more = gpul_netqueue_see(&s->n_filled) != n;
 				break;
 			}

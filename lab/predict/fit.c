@@ -1,4 +1,4 @@
-/* fit.c — fits the costs of a protocol to measured calls: a simplex search minimises the error.
+/* fit.c — fits the costs of a protocol to measured calls: a simplex search (Nelder-Mead) minimises the error.
  *
  * The unknowns o, L, g, G and C are positive and differ by orders of magnitude, so the search uses their logarithms. */
 #include <math.h>
@@ -8,8 +8,8 @@
 
 enum { N = 5, ROUNDS = 2000 };
 
-/* The penalty for a parameter that differs from the guess by a factor of e: small, but enough to
- * keep parameters that the calls do not determine near the guess. */
+/* The penalty for a parameter that differs from the initial guess by a factor of e.  It is small, but it keeps a parameter that the
+ * measured calls do not determine near the guess. */
 static const double pull = 1e-4;
 
 struct fit {
@@ -35,7 +35,8 @@ static void put_costs(const struct fit *f, const double x[N])
 	c->reduce_us_per_byte = exp(x[4]);
 }
 
-/* Compute the error of a corner: the sum of the squares of log(predicted / measured) and of the distances from the guess. */
+/* Compute the error of a corner of the simplex: the sum of the squares of log(predicted / measured), and a penalty for the distance
+ * from the guess. */
 static void judge(const struct fit *f, struct corner *c)
 {
 	put_costs(f, c->x);
@@ -50,8 +51,8 @@ static void judge(const struct fit *f, struct corner *c)
 		c->error += pull * (c->x[k] - f->guess[k]) * (c->x[k] - f->guess[k]);
 }
 
-/* Return the point worst + times * (middle - worst), where middle is the mean of the other
- * corners; with times > 1, it is beyond the middle. */
+/* Return the point worst + times * (middle - worst), where middle is the mean of the other corners.  If times > 1, the point is on
+ * the far side of middle. */
 static struct corner reflect(const struct fit *f, const struct corner *worst, const double middle[N], double times)
 {
 	struct corner c;
@@ -62,7 +63,7 @@ static struct corner reflect(const struct fit *f, const struct corner *worst, co
 	return c;
 }
 
-/* Sort the corners, the best one first. */
+/* Sort the corners by their error, the smallest first. */
 static void sort_corners(struct corner *c)
 {
 	for (int i = 1; i <= N; i++)
@@ -130,7 +131,7 @@ gpul_status gpul_comm_fit(gpul_comm_machine *m, gpul_comm_proto proto, const gpu
 			return gpul_fail(err, GPUL_EINVAL, 0, "measured call %u (%s by %s) has no time or no prediction", i,
 					 gpul_comm_call_name(points[i].call), gpul_comm_algo_name(points[i].algo));
 	memcpy(start, f.guess, sizeof start);
-	for (int again = 0; again < 2; again++) { /* search again with a new simplex, in case the first one has become flat */
+	for (int again = 0; again < 2; again++) { /* search again with a new simplex, because the first one may have become flat */
 		for (int i = 0; i <= N; i++) {
 			for (int k = 0; k < N; k++)
 				c[i].x[k] = start[k] + (i == k + 1 ? 1.5 : 0);

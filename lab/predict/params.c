@@ -47,12 +47,12 @@ bool gpul_comm_params_apply(const gpul_comm_params *p, gpul_comm_transport trans
 
 /* Typical figures of the hardware, for each direction; not measured by gpuload. */
 static const gpul_comm_link links[] = {
-	{ "nvlink4", 0.9, 345, true },                            /* 18 links of an H100 or H200, as kernels use them */
-	{ "nvlink3", 0.9, 230, true },                            /* 12 links of an A100 */
+	{ "nvlink4", 0.9, 345, true },                            /* 18 NVLinks of an H100 or H200, as kernels use them */
+	{ "nvlink3", 0.9, 230, true },                            /* 12 NVLinks of an A100 */
 	{ "pcie5", 1.3, 50, true },                               /* 16 lanes */
 	{ "pcie4", 1.5, 24, true },    { "xdr", 2.2, 90, false }, /* InfiniBand, 800 Gbit/s */
-	{ "ndr", 2.5, 45, false },                                /* 400 Gbit/s */
-	{ "hdr", 2.5, 23, false },                                /* 200 Gbit/s */
+	{ "ndr", 2.5, 45, false },                                /* InfiniBand, 400 Gbit/s */
+	{ "hdr", 2.5, 23, false },                                /* InfiniBand, 200 Gbit/s */
 	{ "eth100", 6, 11, false },                               /* Ethernet with RDMA, 100 Gbit/s */
 	{ "eth25", 20, 2.8, false },                              /* Ethernet with TCP, 25 Gbit/s */
 };
@@ -88,9 +88,8 @@ gpul_status gpul_comm_link_parse(const char *text, bool memory, gpul_comm_link *
 void gpul_comm_link_costs(const gpul_comm_link *link, const gpul_comm_costs like[GPUL_COMM_N_PROTOS],
 			  gpul_comm_costs out[GPUL_COMM_N_PROTOS])
 {
-	/* LL has half the rate, LL128 15/16.  In memory, Simple waits for its fence, which takes a
-	 * second trip, before it writes the counter; a network delivers the counter after the data,
-	 * without a second trip. */
+	/* LL has half the rate, LL128 15/16 of it.  In shared memory, Simple waits for its fence, which takes a second trip, before
+	 * it writes the counter; a network delivers the counter after the data without a second trip. */
 	static const double part[GPUL_COMM_N_PROTOS] = { [GPUL_COMM_LL] = 2, [GPUL_COMM_LL128] = 16.0 / 15, [GPUL_COMM_SIMPLE] = 1 };
 
 	for (gpul_comm_proto p = GPUL_COMM_LL; p < GPUL_COMM_N_PROTOS; p++) {
@@ -121,7 +120,7 @@ static gpul_status parse_row(const gpul_rows *r, char *const *field, gpul_comm_p
 		return gpul_rows_fail(r, "transport", field[1], "expected the name of a transport, such as device");
 	if (!gpul_comm_proto_parse(field[2], &out->proto) || out->proto == GPUL_COMM_PROTO_AUTO)
 		return gpul_rows_fail(r, "protocol", field[2], "expected ll, ll128 or simple");
-	st = gpul_rows_number(r, "cores", field[3], 0, 1u << 20, &cores); /* 0: GPUs */
+	st = gpul_rows_number(r, "cores", field[3], 0, 1u << 20, &cores); /* 0: the ranks run on GPUs */
 	st = st ? st : parse_positive(r, "overhead_us", field[4], &out->costs.overhead_us);
 	st = st ? st : parse_positive(r, "latency_us", field[5], &out->costs.latency_us);
 	st = st ? st : parse_positive(r, "gap_us", field[6], &out->costs.gap_us);

@@ -1,7 +1,7 @@
 /* predict.c — a formula for each algorithm; docs/comm-plan.md derives them.
  *
- * Symbols as there: n ranks, H hosts of G ranks, m bytes; b(x) = g + x G is the busy time of a step of x bytes, a(x) = b(x) + x C that of a
- * step that adds; r is the factor by which shared cores lengthen busy times. */
+ * Its symbols: n ranks, H hosts of G ranks, m bytes; b(x) = g + x G is the busy time of a step of x bytes, a(x) = b(x) + x C the busy
+ * time of a step that also reduces; r is the factor by which shared cores lengthen busy times. */
 #include "lab/predict/predict.h"
 
 #include <math.h>
@@ -12,22 +12,22 @@
 
 enum { RING_SLOTS = 2, TREE_CHUNKS = 8, TREE_LEAST_CHUNK = 4 << 10, TREE_LEAST_SIMPLE = 16 << 10, MOST_SHOT_BYTES = 512 << 10 };
 
-/* A call on a machine, with one protocol. */
+/* The prediction of one call on a machine, with one protocol. */
 struct problem {
 	const gpul_comm_machine *m;
 	const gpul_comm_costs *inside, *across;
 	double n, hosts, local; /* n, H, G; the last host may have fewer ranks */
-	double stretch;         /* r: the factor by which shared cores lengthen busy times */
+	double stretch;         /* r: the factor by which ranks that share cores lengthen busy times */
 	double step_bytes;      /* S: maximum size of a step in bytes */
 	gpul_comm_proto proto;
 };
 
 /* ---- the paths of the trees ------------------------------------------------------------------------------------------ */
 
-/* The edges of a path, counted by kind: inside a host or between hosts; with an upper end that has
- * one child, or two children, which it serves one after the other. */
+/* The edges of a path in a tree.  They are counted by kind: inside a host or between hosts, and whether the upper rank has one
+ * child, or two children that it serves one after the other. */
 struct path {
-	unsigned edges[2][2]; /* number of edges, by [between hosts][upper end has two children] */
+	unsigned edges[2][2]; /* number of edges, indexed by [between hosts][upper rank has two children] */
 };
 
 static unsigned path_index(const struct path *p)
@@ -93,7 +93,8 @@ static double busy_adding(const gpul_comm_costs *c, double bytes)
 	return busy(c, bytes) + bytes * c->reduce_us_per_byte;
 }
 
-/* Return the time of a message of k slots in a ring; the next rank reads the first slot while the second one is written. */
+/* Return the time of a message of several slots in a ring, in which the next rank reads the first slot while the second one is
+ * written. adds: the step also reduces. */
 static double step_on(const struct problem *p, const gpul_comm_costs *c, double bytes, bool adds)
 {
 	const double k = fmax(1, ceil(bytes / p->step_bytes)), b = p->stretch * (adds ? busy_adding : busy)(c, bytes / k);
@@ -101,7 +102,7 @@ static double step_on(const struct problem *p, const gpul_comm_costs *c, double 
 	return fmax(k * b, c->latency_us + b);
 }
 
-/* Return the time of a step over the slowest link that a ring over all ranks uses. */
+/* Return the time of a step over the slowest link of a ring over all ranks. */
 static double step_around(const struct problem *p, double bytes, bool adds)
 {
 	const double inside = p->local > 1 ? step_on(p, p->inside, bytes, adds) : 0;
@@ -111,8 +112,8 @@ static double step_around(const struct problem *p, double bytes, bool adds)
 
 /* ---- rings ------------------------------------------------------------------------------------------------------------ */
 
-/* A round has n chunks.  The pass that adds takes n - 1 steps, and so does the pass that copies, unless each rank keeps
- * only its part of the result. */
+/* Return the time of a ring, whose rounds have n chunks.  The pass that reduces takes n - 1 steps, and so does the pass that
+ * copies, which is omitted if each rank keeps only its part of the result. */
 static double ring(const struct problem *p, const struct gpul_comm_call_info *call, double bytes)
 {
 	const double rounds = fmax(1, ceil(bytes / (p->n * RING_SLOTS * p->step_bytes))), chunk = bytes / (p->n * rounds);
@@ -122,10 +123,10 @@ static double ring(const struct problem *p, const struct gpul_comm_call_info *ca
 	return rounds * (p->n - 1) * (adding + copying);
 }
 
-/* Return the time of a chain of n - 1 edges, H - 1 of them between hosts; slices are pipelined. */
+/* Return the time of a chain with n - 1 edges, of which H - 1 are between hosts.  The data is cut into slices, which are pipelined. */
 static double chain(const struct problem *p, double bytes)
 {
-	const double s = fmin(bytes, p->step_bytes), slices = s > 0 ? bytes / s : 1; /* the last one may be a fraction */
+	const double s = fmin(bytes, p->step_bytes), slices = s > 0 ? bytes / s : 1; /* the last slice may be a fraction */
 	const double inside = p->inside->latency_us + busy(p->inside, s);
 	const double across = p->hosts > 1 ? p->across->latency_us + busy(p->across, s) : 0;
 	const double slowest = fmax(p->local > 1 ? busy(p->inside, s) : 0, p->hosts > 1 ? busy(p->across, s) : 0);
@@ -147,7 +148,7 @@ static double two_levels(const struct problem *p, double bytes)
 
 /* ---- trees ------------------------------------------------------------------------------------------------------------- */
 
-/* Return the time of the slowest path between a leaf and the root, up and down. */
+/* Return the time of the slowest path between a leaf and the root, up and back down. */
 static double slowest_path(const struct problem *p, double chunk)
 {
 	double slowest = 0;
@@ -169,8 +170,8 @@ static double slowest_path(const struct problem *p, double chunk)
 	return slowest;
 }
 
-/* Return the busy time of the busiest rank for one chunk of each tree: the gaps of its steps as an inner node, and its bytes in both
- * trees. */
+/* Return the busy time of the busiest rank for one chunk in each of the two trees: the gaps of its steps as an inner node, and its
+ * bytes in both trees. */
 static double tree_busy(const struct problem *p, const gpul_comm_costs *c, double chunk)
 {
 	const double steps = p->n > 3 ? 4 : 2, bytes = (p->n > 3 ? 4 : p->n) * chunk;
@@ -182,12 +183,12 @@ static double trees(const struct problem *p, double bytes)
 {
 	const double least = p->proto == GPUL_COMM_SIMPLE ? TREE_LEAST_SIMPLE : TREE_LEAST_CHUNK, half = bytes / 2;
 	const double most = fmin(p->step_bytes / 2, fmax(half / TREE_CHUNKS, least)), chunk = fmin(half, most);
-	const double chunks = chunk > 0 ? half / chunk : 1; /* the last one may be a fraction */
+	const double chunks = chunk > 0 ? half / chunk : 1; /* the last chunk may be a fraction */
 	const double inside = p->local > 1 ? tree_busy(p, p->inside, chunk) : 0, across = p->hosts > 1 ? tree_busy(p, p->across, chunk) : 0;
 	const double us = slowest_path(p, chunk) + (chunks - 1) * fmax(inside, across);
 
-	/* The work of all steps of both trees on the cores of a host: 3 steps for each rank and chunk, one of which adds.  A tree has half
-	 * of the blocks, and so half of the work of a gap. */
+	/* If ranks share cores: the work of all steps of both trees on the cores of a host, with 3 steps for each rank and chunk,
+	 * one of which reduces.  A tree has half of the blocks, and so half of the work of a gap. */
 	return p->stretch > 1 ? fmax(us, p->stretch * chunks *
 						 (4 * busy(p->inside, chunk) + 2 * busy_adding(p->inside, chunk) - 3 * p->inside->gap_us))
 			      : us;
@@ -205,7 +206,7 @@ static double one_shot(const struct problem *p, gpul_comm_call call, double byte
 	return p->inside->latency_us + p->stretch * (p->n - 1) * (info->reduces ? busy_adding : busy)(p->inside, each);
 }
 
-/* Return the time of sends and receives, each with a channel of its own. */
+/* Return the time of several sends and receives, each with its own channel. */
 static double transfers(const struct problem *p, double bytes)
 {
 	const double each = bytes / p->n, k = fmax(1, ceil(each / p->step_bytes));

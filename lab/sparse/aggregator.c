@@ -1,4 +1,4 @@
-/* aggregator.c — the aggregator of a stream: collects the contributions of a round, merges them by block, and requests the next ones. */
+/* aggregator.c — the aggregator of a stream: collects the contributions of a round, merges their blocks, and requests the next blocks. */
 #include "lab/sparse/protocol.h"
 
 static void begin_round(gpul_sparse_aggregator *a)
@@ -16,7 +16,7 @@ void gpul_sparse_aggregator_begin(gpul_sparse_aggregator *a, uint32_t n_ranks, u
 
 /* ---- contributions ------------------------------------------------------------------------------------------- */
 
-/* Check the blocks of a contribution: ascending, from the announced `next` on, and below the limit. */
+/* Check that the blocks of a contribution are ascending, begin at the announced `next`, and are below the limit. */
 static gpul_status check_blocks(const gpul_sparse_aggregator *a, uint32_t rank, const gpul_sparse_contribution *c, const uint32_t *index,
 				gpul_error *err)
 {

@@ -32,7 +32,7 @@ static gpul_status take(gpul_comm_sparse *s, uint32_t slot, uint32_t rank, gpul_
 
 /* ---- results ---------------------------------------------------------------------------------------------------------- */
 
-/* Find the n-th block of a rank's contribution. */
+/* Return the address of the n-th block of a rank's contribution; NULL if n is negative: the rank has not sent this block. */
 static const void *block_at(const gpul_comm_sparse *s, uint32_t slot, uint32_t rank, int32_t n)
 {
 	const struct stream *t = &s->streams[slot * s->n_ranks + s->rank];
@@ -44,8 +44,8 @@ static const void *block_at(const gpul_comm_sparse *s, uint32_t slot, uint32_t r
 	return s->area.cpu + gpul_sparse_inbox_at(s, slot, rank) + s->layout.contribution_head + (size_t)n * s->block_bytes;
 }
 
-/* Sum the blocks of the round into the buffer of this rank's result, and store the list of blocks before them; returns the number
- * of blocks. */
+/* Sum the blocks of the round into the buffer of this rank's result at data_at, and store the list of blocks in front of them.
+ * Returns the number of blocks. */
 static uint32_t sum_round(gpul_comm_sparse *s, uint32_t slot, size_t data_at, uint32_t *index)
 {
 	gpul_sparse_aggregator *a = &s->slots[slot].aggregator;

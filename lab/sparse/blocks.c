@@ -1,7 +1,7 @@
-/* blocks.c — makes, from the bitmap, the streams' lists of blocks and the jobs of the pack kernel. */
+/* blocks.c — makes the streams' lists of blocks, and the jobs of the pack kernel, from the bitmap of non-zero blocks. */
 #include "lab/sparse/sparse_internal.h"
 
-/* Return the number of blocks of a stream: all words but the last one are full. */
+/* Return the number of blocks of a stream.  Every word of the bitmap has 32 blocks, except that the last one may have fewer. */
 static uint32_t blocks_of(const gpul_comm_sparse *s, uint32_t stream)
 {
 	const uint32_t n_words = (s->n_blocks + WORD_BLOCKS - 1) / WORD_BLOCKS;
@@ -66,7 +66,7 @@ void gpul_sparse_plan_jobs(gpul_comm_sparse *s)
 	}
 }
 
-/* The acquire pairs with the release of the pack kernel. */
+/* True if the blocks have been packed.  The acquire pairs with the release of the pack kernel. */
 bool gpul_sparse_packed(const gpul_comm_sparse *s, const struct stream *t, uint32_t first, uint32_t n)
 {
 	for (uint32_t job = first / GPUL_SPARSE_JOB_BLOCKS; n && job <= (first + n - 1) / GPUL_SPARSE_JOB_BLOCKS; job++)
