@@ -63,7 +63,7 @@ static gpul_status begin_call(gpul_comm_sparse *s, CUdeviceptr send, CUdeviceptr
 
 /* ---- waits ------------------------------------------------------------------------------------------------------------- */
 
-/* Find a rank that this one waits for. */
+/* Find a rank from which this rank still waits for data, for the message of a time-out. */
 static uint32_t awaited(const gpul_comm_sparse *s)
 {
 	for (uint32_t r = 0; r < s->n_ranks; r++)
@@ -79,7 +79,7 @@ static uint32_t awaited(const gpul_comm_sparse *s)
 	return s->rank;
 }
 
-/* Called after each turn of a loop: yield if nothing has happened, and from time to time check for failures and the time-out. */
+/* Called after each turn of a loop.  If nothing has happened, yield the CPU, and from time to time check for failures and the time-out. */
 static gpul_status rest(gpul_comm_sparse *s, gpul_error *err)
 {
 	gpul_error why = { 0 };
@@ -114,7 +114,7 @@ static size_t hello_at(const gpul_comm_sparse *s, size_t base, uint32_t rank)
 	return base + ((size_t)(s->call % 2) * s->n_ranks + rank) * each;
 }
 
-/* Start the streams, and send a hello to each rank for the streams that it aggregates. */
+/* Start the streams, and send a hello to each rank, for the streams that the rank aggregates. */
 static gpul_status greet(gpul_comm_sparse *s, uint32_t *n_puts, gpul_error *err)
 {
 	const size_t hellos = (size_t)((unsigned char *)&s->steps->hellos[s->rank] - (unsigned char *)s->steps);
@@ -154,7 +154,7 @@ static gpul_status check_hello(gpul_comm_sparse *s, uint32_t rank, const struct 
 	return gpul_sparse_fail(s, &why, (int)rank, err);
 }
 
-/* Wait for the hellos, and add up the numbers of non-zero blocks of all ranks. */
+/* Wait for the hellos of all ranks, and add up their numbers of non-zero blocks. */
 static gpul_status await_hellos(gpul_comm_sparse *s, uint64_t *n_non_zero, gpul_error *err)
 {
 	uint32_t n_missing = s->n_ranks - 1;
@@ -182,9 +182,9 @@ static gpul_status await_hellos(gpul_comm_sparse *s, uint64_t *n_non_zero, gpul_
 	return st;
 }
 
-/* A dense ring sends each block 2 (n - 1) / n times.  Here each rank sends (n - 1) / n of its non-zero blocks, and the sums that
- * it has computed to n - 1 ranks: the factor 2 becomes d + u, where d is the density of the data, and u that of the sums, at
- * most n d. */
+/* True if the dense algorithm needs to send less.  A dense ring sends each block 2 (n - 1) / n times.  The sparse algorithm sends
+ * (n - 1) / n of a rank's non-zero blocks, and each sum that the rank has computed to n - 1 ranks.  So the factor 2 becomes d + u,
+ * where d is the density of the data, and u that of the sums, at most n d. */
 static bool is_dense(const gpul_comm_sparse *s, double density)
 {
 	const double sums = s->n_ranks * density < 1 ? s->n_ranks * density : 1;
@@ -227,8 +227,8 @@ static bool all_done(const gpul_comm_sparse *s)
 	return true;
 }
 
-/* Run until this rank has received everything, and the others have acknowledged its data.  Both need progress on the other
- * ranks: a provider acknowledges data only when the receiver makes progress. */
+/* Run until this rank has received everything, and the other ranks have acknowledged its data.  Until then this rank must make
+ * progress for the others, too: a provider acknowledges data only while the receiver makes progress. */
 static gpul_status exchange(gpul_comm_sparse *s, gpul_error *err)
 {
 	gpul_status st = begin_streams(s, err);
@@ -248,7 +248,7 @@ static gpul_status exchange(gpul_comm_sparse *s, gpul_error *err)
 
 /* ---- the call ----------------------------------------------------------------------------------------------------------- */
 
-/* The part of a call that can fail on this rank alone; a failure is reported to the others. */
+/* The steps of a call that can fail on this rank alone.  A failure is reported to the other ranks with the hello. */
 static gpul_status find_and_pack(gpul_comm_sparse *s, gpul_error *err)
 {
 	const double own = s->n_blocks ? 1.0 / s->n_blocks : 0;
@@ -259,7 +259,7 @@ static gpul_status find_and_pack(gpul_comm_sparse *s, gpul_error *err)
 	if (!st) {
 		gpul_sparse_divide(s);
 		s->report.n_non_zero = s->n_non_zero;
-		if (!is_dense(s, own * s->n_non_zero)) /* pack while the hellos are in flight */
+		if (!is_dense(s, own * s->n_non_zero)) /* pack the blocks while the hellos are in flight */
 			st = gpul_sparse_pack(s, &why);
 	}
 	return st ? gpul_sparse_fail(s, &why, (int)s->rank, err) : GPUL_OK;
@@ -274,7 +274,7 @@ static gpul_status reduce(gpul_comm_sparse *s, gpul_error *err)
 
 	st = st ? st : greet(s, &n_puts, err);
 	st = st ? st : await_hellos(s, &n_non_zero, err);
-	while (!st && n_puts) { /* puts in flight use the counter, which is on this stack */
+	while (!st && n_puts) { /* wait for the puts in flight, because they decrement a counter in this function's stack frame */
 		st = gpul_sparse_progress(s, err);
 		st = st ? st : rest(s, err);
 	}

@@ -74,7 +74,7 @@ gpul_status gpul_sparse_find_blocks(gpul_comm_sparse *s, gpul_error *err)
 
 	st = st ? st : gpul_cu(s->drv, err, cuEventRecord(s->begun, s->user));
 	st = st ? st : gpul_cu(s->drv, err, cuEventSynchronize(s->begun));
-	if (!st && s->batch) /* wait for the previous call, whose buffers are reused */
+	if (!st && s->batch) /* wait for the previous call, because its buffers are reused */
 		st = gpul_cu(s->drv, err, cuEventSynchronize(s->scattered));
 	s->batches_done = s->batch;
 	return st;
@@ -101,8 +101,7 @@ gpul_status gpul_sparse_clear(gpul_comm_sparse *s, gpul_error *err)
 {
 	gpul_status st;
 
-	if (s->send == s->recv) /* blocks that are zero on all ranks get no result, so zero
-				  * them here */
+	if (s->send == s->recv) /* blocks that are zero on all ranks get no result; in place, they are zero already */
 		return GPUL_OK;
 	st = gpul_cu(s->drv, err, cuStreamWaitEvent(s->stream, s->begun, 0));
 	return st ? st : gpul_cu(s->drv, err, cuMemsetD8Async(s->recv, 0, s->n_bytes, s->stream));

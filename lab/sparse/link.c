@@ -5,7 +5,7 @@
 #include "comm/bootstrap/roster.h"
 #include "lab/sparse/sparse_internal.h"
 
-/* How long to wait, after the failure of a connection, until the watch of the ranks reports a rank that has died. */
+/* After the failure of a connection, wait this long for the watch thread to report a rank that has died. */
 enum { NAME_MS = 1000 };
 
 /* ---- failures ----------------------------------------------------------------------------------------------------- */
@@ -25,8 +25,8 @@ gpul_status gpul_sparse_fail(gpul_comm_sparse *s, const gpul_error *why, int cul
 	return gpul_fail(err, s->failure.status, s->failure.native, "%s", s->failure.text);
 }
 
-/* Handle the failure of a connection.  If the reason is that a rank has died, or has detected the
- * failure of another one, the watch reports that. */
+/* Handle the failure of a connection.  If it failed because a rank has died, or has detected the failure of another rank, the watch
+ * thread reports that cause. */
 static gpul_status conn_failed(gpul_comm_sparse *s, uint32_t rank, const gpul_error *why, gpul_error *err)
 {
 	gpul_error named = { 0 };
@@ -39,7 +39,7 @@ static gpul_status conn_failed(gpul_comm_sparse *s, uint32_t rank, const gpul_er
 
 /* ---- puts --------------------------------------------------------------------------------------------------------- */
 
-/* Collect the puts that have ended; testing them also makes progress. */
+/* Collect the puts that have ended.  Testing a put also makes progress. */
 static gpul_status collect(gpul_comm_sparse *s, uint32_t rank, gpul_error *err)
 {
 	struct link *l = &s->links[rank];

@@ -11,7 +11,7 @@
 
 enum { LEAST_BYTES = 1 << 20 };
 
-/* Allocate device memory that the connections can access. */
+/* Allocate device memory that the NICs can access. */
 static gpul_status device_memory(gpul_comm_sparse *s, size_t n_bytes, struct memory *out, gpul_error *err)
 {
 	const gpul_mem_desc desc = { .kind = GPUL_MEM_DEVICE, .bytes = n_bytes, .devices = &s->device, .n_devices = 1 };
@@ -57,7 +57,8 @@ gpul_status gpul_sparse_choose_packed(gpul_comm_sparse *s, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* Allocate at least twice as much as before, so that calls with slowly increasing numbers of blocks do not register memory each time. */
+/* Allocate at least twice as much as before, so that memory is not registered again in each call when the number of blocks
+ * increases slowly. */
 static gpul_status grow(gpul_comm_sparse *s, unsigned which, uint32_t n_blocks, gpul_error *err)
 {
 	const bool on_device = s->direct && which == PACKED_SENT;
@@ -93,7 +94,7 @@ static gpul_status place_streams(gpul_comm_sparse *s, gpul_error *err)
 	return st;
 }
 
-/* If device memory cannot be used, fall back to host memory: a GPU may have room only for small buffers, or a NIC only for a few
+/* If device memory cannot be used, fall back to host memory: allocation may fail for large buffers, and a NIC may allow only a few
  * registrations. */
 gpul_status gpul_sparse_room_for_packed(gpul_comm_sparse *s, gpul_error *err)
 {

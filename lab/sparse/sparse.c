@@ -15,8 +15,8 @@ static gpul_status check_options(const gpul_comm_sparse_options *o, gpul_error *
 	return GPUL_OK;
 }
 
-/* Choose the numbers of streams and blocks.  The more ranks, the fewer streams each of them aggregates, so that the number of
- * messages in flight is about the same.  If blocks are longer than usual, contributions have fewer blocks. */
+/* Choose the numbers of streams and blocks.  With more ranks, each rank aggregates fewer streams, so that the number of messages in
+ * flight stays about the same.  If blocks are longer than usual, contributions have fewer blocks. */
 static void choose_sizes(gpul_comm_sparse *s)
 {
 	const uint32_t n = s->n_ranks, slots = SLOTS_OF_ALL / n;

@@ -10,15 +10,15 @@
 
 #include <stdint.h>
 
-/* A job of the pack kernel: a CUDA block copies these blocks, and then sets a flag. */
+/* A job of the pack kernel: a thread block copies n blocks, and then sets a flag. */
 typedef struct gpul_sparse_job {
-	uint64_t to;       /* address of n blocks */
-	uint32_t first, n; /* blocks[first] ... of the list of all streams */
-	uint32_t flag;     /* flags[flag] becomes the call's number when the job is done */
+	uint64_t to;       /* where the n blocks are copied to */
+	uint32_t first, n; /* the job copies entries `first` to first + n - 1 of the list of all streams */
+	uint32_t flag;     /* flags[flag] is set to the call's number when the job is done */
 	uint32_t unused;
 } gpul_sparse_job;
 
-/* A sum to scatter: a block of the output. */
+/* A sum to be scattered, and the number of its block in the output. */
 typedef struct gpul_sparse_item {
 	uint64_t from; /* address of the sum, a multiple of 16 */
 	uint32_t block;

@@ -3,7 +3,7 @@
  *     blocks   3   7   8 │ 40  41  90 │ ...       job 0: blocks 3, 7, 8, then flag 0     a CUDA block for each job
  *     to       0   1   2 │  3   4   5 │           job 1: blocks 40, 41, 90, then flag 1
  *
- * The CPU sends the blocks of a job when it sees the flag, while later jobs are still running. */
+ * The CPU sends the blocks of a job when the flag is set, while later jobs are still running. */
 #include "comm/device/pack.cuh"
 #include "comm/device/word.cuh"
 #include "lab/sparse/sparse_layout.h"
@@ -22,7 +22,7 @@ extern "C" __global__ void __launch_bounds__(1024) gpul_sparse_pack(const unsign
 		uint4 *to = (uint4 *)job.to + (uint64_t)k * packs;
 
 		for (uint32_t i = lane; i < packs; i += LANES) {
-			uint4 pack = make_uint4(0, 0, 0, 0);  /* zeros after the end of the buffer */
+			uint4 pack = make_uint4(0, 0, 0, 0);  /* write zeros for bytes after the end of the buffer */
 
 			if ((first + i) * GPUL_PACK_BYTES < n_bytes)
 				pack = gpul_load_pack(buffer, first + i, n_bytes);

@@ -1,4 +1,4 @@
-/* sparse_scatter.cu — copies blocks to their places in a buffer.
+/* sparse_scatter.cu — copies received blocks to their offsets in the output.
  *
  * The blocks have arrived in host memory; a warp copies each of them. */
 #include "comm/device/pack.cuh"

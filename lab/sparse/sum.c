@@ -47,7 +47,7 @@ static float f32_of_f16(uint16_t x)
 	return float_of(bits | (uint32_t)(x & 0x8000) << 16);
 }
 
-/* A subnormal f16 is rounded by adding a number whose last bit has the same value as the last bit of the f16. */
+/* To round to a subnormal f16, add 0.5: its last mantissa bit has the same value as the last bit of a subnormal f16, 2^-24. */
 static uint16_t f16_of_f32(float f)
 {
 	const uint32_t magnitude = bits_of(f) & 0x7fffffff, sign = bits_of(f) >> 16 & 0x8000;
@@ -55,7 +55,7 @@ static uint16_t f16_of_f32(float f)
 	const uint32_t subnormal = bits_of(float_of(magnitude) + 0.5f) - 0x3f000000;
 	uint32_t half = magnitude < 0x38800000 ? subnormal : normal;
 
-	half = magnitude >= 0x477ff000 ? 0x7c00 : half; /* 65520 and more become infinite */
+	half = magnitude >= 0x477ff000 ? 0x7c00 : half; /* values of 65520 and more become infinite */
 	half = magnitude > 0x7f800000 ? 0x7e00 : half;
 	return (uint16_t)(sign | half);
 }
@@ -77,7 +77,7 @@ static uint16_t add_bf16(uint16_t a, uint16_t b)
 #define DIVIDE_I32(x, n)  (uint32_t)((int32_t)(x) / (int32_t)(n))
 #define DIVIDE(T, x, n)   (T)((x) / (T)(n))
 
-/* Define a function that sums blocks of type T.  add: out += a block; NULL: out += 0.  divide: out /= n. */
+/* Define the functions add_name() and divide_name() for blocks of type T: out += block, or out += 0 if block is NULL; out /= divisor. */
 #define SUM_OF(name, T, PLUS, DIVIDED) \
 	static void add_##name(T *restrict out, const T *restrict block, size_t n) \
 	{ \

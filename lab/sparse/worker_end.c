@@ -5,7 +5,8 @@
 
 /* ---- contributions -------------------------------------------------------------------------------------------------- */
 
-/* True if the next contribution may be sent: the buffer of the result that follows is empty, and the head's buffer not in use. */
+/* True if the next contribution may be sent: it is packed, the buffer of its head is not in use, and the buffer of the result that
+ * follows is empty. */
 static bool may_contribute(const gpul_comm_sparse *s, const struct stream *t)
 {
 	const struct arrival *a = &t->arrivals[t->contribution.round % 2];
@@ -54,7 +55,7 @@ static gpul_status contribute(gpul_comm_sparse *s, uint32_t stream, gpul_error *
 
 /* ---- results ---------------------------------------------------------------------------------------------------------- */
 
-/* Append the n blocks of a result to the list of the next scatter kernel. */
+/* Append the n blocks of a result to the items of the next scatter kernel. */
 static gpul_status list_items(gpul_comm_sparse *s, uint32_t stream, const uint32_t *index, uint32_t n, size_t data_at, gpul_error *err)
 {
 	gpul_error why = { 0 };
