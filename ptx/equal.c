@@ -1,7 +1,7 @@
 /* equal.c — compares two modules, for gpul_ptx_module_equal().
  *
- * Rows are compared in order and names by their text, because the number of a name depends on the names that were read
- * before it.  Line and column numbers are ignored. */
+ * Table entries are compared in order, and names by their text, because the number of a name depends on the names that
+ * were read before.  Line and column numbers are ignored. */
 #include <string.h>
 
 #include "ptx/module.h"
@@ -67,7 +67,7 @@ static bool same_pragmas(const struct modules *x, uint32_t first_a, uint32_t fir
 
 static bool same_tuning(const struct modules *x, const gpul_ptx_tuning *a, const gpul_ptx_tuning *b)
 {
-	/* Compare the counts as bytes: they are the first members, without padding between them. */
+	/* Compare the counts as bytes: they are the first members of the struct, and have no padding. */
 	return !memcmp(a, b, offsetof(gpul_ptx_tuning, explicitcluster)) && a->explicitcluster == b->explicitcluster &&
 	       a->noreturn == b->noreturn && a->blocksareclusters == b->blocksareclusters && a->n_pragmas == b->n_pragmas &&
 	       same_pragmas(x, a->first_pragma, b->first_pragma, a->n_pragmas);
@@ -84,12 +84,12 @@ static bool same_loc(const struct modules *x, uint32_t a, uint32_t b)
 	       l->at_column == r->at_column;
 }
 
-/* Two functions that are compared with each other. */
+/* The two functions that are compared. */
 struct functions {
 	const gpul_ptx_func *a, *b;
 };
 
-/* Compare n operands and their children.  Row numbers may differ, because array[register] adds instructions while it is parsed. */
+/* Compare n operands and their children.  Indices may differ, because parsing array[register] adds instructions. */
 static bool same_operands(const struct functions *f, uint32_t first_a, uint32_t first_b, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {

@@ -18,7 +18,7 @@ const gpul_ptx_regs *gpul_ptx_reg_row(const gpul_ptx_func *f, uint32_t flat)
 {
 	uint32_t low = 0, high = f->n_regs;
 
-	/* rows are sorted by .first: find the last row whose .first is at most flat */
+	/* the entries are sorted by .first: find the last one whose .first is at most `flat` */
 	while (high - low > 1) {
 		uint32_t middle = low + (high - low) / 2;
 

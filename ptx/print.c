@@ -17,7 +17,7 @@ static void put_unified(ptx_out *o, const uint64_t unified[2])
 
 /* ---- initializers ------------------------------------------------------------------------ */
 
-/* Print the address in an initializer: 0xFF00(generic(name)+8) */
+/* Print an address in an initializer, such as 0xFF00(generic(name)+8). */
 static void put_init_symbol(ptx_out *o, const gpul_ptx_init *i)
 {
 	gpul_ptx_str name = i->ref_kind == GPUL_PTX_REF_FUNC ? o->m->funcs[i->index].name : o->m->vars[i->index].name;
@@ -129,7 +129,7 @@ static void put_ptr(ptx_out *o, const gpul_ptx_var *v)
 	put_align(o, v->ptr_align);
 }
 
-/* Print the part that variables and parameters have in common: all but linkage, initializer and ';'. */
+/* Print what the declarations of variables and parameters have in common: everything but linkage, initializer and ';'. */
 static void put_declaration(ptx_out *o, const gpul_ptx_var *v)
 {
 	ptx_put_mod(o, v->space);
@@ -365,8 +365,8 @@ void ptx_put_func(ptx_out *o, const gpul_ptx_func *f)
 		ptx_put(o, ";\n");
 }
 
-/* Print a declaration.  For a kernel, it has no tuning directives, because they belong to the kernel's body.  The
- * tuning directives of a function are part of its calling convention. */
+/* Print a declaration of a function without its body.  The tuning directives of a kernel are omitted, because they belong to its
+ * body; those of a function are part of its calling convention. */
 void ptx_put_func_declaration(ptx_out *o, const gpul_ptx_func *f)
 {
 	put_func_head(o, f);
@@ -455,7 +455,7 @@ gpul_status gpul_ptx_print(const gpul_ptx_module *m, char **out_text, size_t *ou
 	ptx_put_head(&o, m->version_major, m->version_minor, gpul_ptx_name(m, m->target), m->address_size);
 	for (uint32_t i = 0; i < m->n_items; i++)
 		put_item(&o, &m->items[i]);
-	ptx_put_bytes(&o, "", 1); /* append the NUL */
+	ptx_put_bytes(&o, "", 1); /* append the NUL byte */
 	if (o.failed) {
 		free(o.text);
 		return gpul_fail(err, GPUL_ENOMEM, 0, "out of memory while printing PTX");

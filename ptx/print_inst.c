@@ -28,7 +28,7 @@ void ptx_put_bytes(ptx_out *o, const char *text, size_t n_bytes)
 
 	if (o->failed)
 		return;
-	if (o->fixed) /* .n may already exceed the size of the buffer */
+	if (o->fixed) /* if the buffer is fixed, .n may already exceed its size */
 		fits = o->n >= o->room ? 0 : o->room - o->n < n_bytes ? o->room - o->n : n_bytes;
 	else if (o->room - o->n < n_bytes && !grow_text(o, n_bytes))
 		return;

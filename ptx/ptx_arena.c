@@ -1,4 +1,4 @@
-/* ptx_arena.c — allocates memory in chunks: many small pieces that are freed together. */
+/* ptx_arena.c — allocates memory for many small objects that are freed together; it is taken from large chunks. */
 #include "ptx/ptx_arena_internal.h"
 
 #include <stdalign.h>

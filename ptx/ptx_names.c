@@ -11,13 +11,14 @@
 struct ptx_name {
 	const char *text;
 	uint32_t bytes, hash;
-	uint32_t plain, ranged; /* innermost bindings of the name itself and of name<n>, or NONE */
-	bool numbered_plain;    /* a plain name consists of this name and a number: %r7, declared beside %r<5> */
+	uint32_t plain, ranged; /* index of the innermost binding of the name itself, and of name<n>; or NONE */
+	/* some name that is declared by itself consists of this name and a number: %r7, declared in addition to %r<5> */
+	bool numbered_plain;
 };
 
 struct ptx_binding {
 	uint32_t name, row, count, depth;
-	uint32_t outer; /* the binding that this one hides, or NONE */
+	uint32_t outer; /* index of the binding that this one hides, or NONE */
 	ptx_what what;
 };
 
@@ -33,7 +34,7 @@ static struct ptx_binding *binding_at(const ptx_names *n, uint32_t b)
 
 static uint32_t hash_of(const char *text, uint32_t bytes)
 {
-	uint32_t h = 2166136261u; /* FNV-1a */
+	uint32_t h = 2166136261u; /* the hash function FNV-1a */
 
 	for (uint32_t i = 0; i < bytes; i++)
 		h = (h ^ (unsigned char)text[i]) * 16777619u;
@@ -129,7 +130,7 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* Return the number of bytes before the trailing digits. */
+/* Return the length of a name without its trailing digits. */
 static uint32_t prefix_bytes(const char *text, uint32_t bytes)
 {
 	while (bytes && is_digit(text[bytes - 1]))
@@ -137,7 +138,7 @@ static uint32_t prefix_bytes(const char *text, uint32_t bytes)
 	return bytes;
 }
 
-/* Mark "%r" when the plain name "%r7" is bound: looking up "%r" and a number alone is then not enough. */
+/* Mark "%r" when "%r7" is declared by itself: a look-up of "%r" and a number is then not sufficient. */
 static bool mark_numbered(ptx_names *n, uint32_t name)
 {
 	const struct ptx_name *e = name_at(n, name);
@@ -166,7 +167,7 @@ bool ptx_names_bind(ptx_names *n, uint32_t name, ptx_what what, uint32_t row, ui
 	return true;
 }
 
-/* Make binding b the result if its scope is deeper than the scope of the result so far. */
+/* Make binding b the result if its scope is deeper than that of the current result. */
 static void keep_deeper(const ptx_names *n, uint32_t b, uint32_t number, bool *have, ptx_found *out)
 {
 	const struct ptx_binding *it = binding_at(n, b);
@@ -177,7 +178,7 @@ static void keep_deeper(const ptx_names *n, uint32_t b, uint32_t number, bool *h
 	*out = (ptx_found){ .what = it->what, .row = it->row, .number = number, .depth = it->depth };
 }
 
-/* Try to find "<prefix><number>" as a register of a ranged row. */
+/* Find "<prefix><number>" among the registers that a declaration prefix<count> declares. */
 static void find_ranged(const ptx_names *n, const char *text, uint32_t bytes, uint32_t prefix, bool *have, ptx_found *out)
 {
 	uint32_t digits = bytes - prefix, name;
@@ -198,7 +199,7 @@ static void find_ranged(const ptx_names *n, const char *text, uint32_t bytes, ui
 	}
 }
 
-/* Try all interpretations of a name: the name itself, and each division into a prefix and a number. */
+/* Find a name by all its interpretations: the name itself, and each division into a prefix and a number. */
 static bool find_slowly(const ptx_names *n, const char *text, uint32_t bytes, uint32_t prefix, ptx_found *out)
 {
 	uint32_t name = *slot_of(n, text, bytes, hash_of(text, bytes));
@@ -223,7 +224,7 @@ bool ptx_names_find(const ptx_names *n, const char *text, uint32_t bytes, ptx_fo
 	if (prefix < bytes && prefix && !n->digit_prefix) {
 		uint32_t name = *slot_of(n, text, prefix, hash_of(text, prefix));
 
-		/* in the usual case, %r3 in %r<5>, the whole name need not be looked up */
+		/* in the most common case, such as %r3 of %r<5>, the whole name need not be looked up */
 		if (name && name_at(n, name)->ranged != NONE && !name_at(n, name)->numbered_plain) {
 			find_ranged(n, text, bytes, prefix, &have, out);
 			return have;
@@ -238,7 +239,7 @@ bool ptx_names_find_range(const ptx_names *n, uint32_t name, uint32_t count, ptx
 	bool have = false;
 
 	if (count && b != NONE)
-		keep_deeper(n, b, 0, &have, out); /* every range begins at 0, so two ranges of one name overlap */
+		keep_deeper(n, b, 0, &have, out); /* two ranges of one name always overlap, because every range begins at 0 */
 	return have;
 }
 
@@ -266,7 +267,7 @@ void ptx_names_close_scope(ptx_names *n)
 
 const char *ptx_names_near(const ptx_names *n, const char *text, uint32_t bytes)
 {
-	enum { LONGEST = 48 }; /* limits the time, because the time of a comparison is quadratic in the length */
+	enum { LONGEST = 48 }; /* limits the time, because a comparison takes time quadratic in the length */
 	char wanted[LONGEST + 1];
 	const char *best = NULL;
 	size_t best_distance = bytes > 4 ? 3 : bytes > 1 ? 2 : 0;

@@ -20,7 +20,7 @@ _Static_assert(GPUL_PTX_N_MODS < N_SLOTS / 2, "the hash table must not be full, 
 
 struct table {
 	const char *const *texts;
-	int16_t slots[N_SLOTS]; /* row of texts plus 1; 0: empty */
+	int16_t slots[N_SLOTS]; /* index in texts plus 1; 0: empty */
 };
 
 static struct table opcodes = { .texts = opcode_texts };
@@ -30,7 +30,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static uint32_t hash_of(const char *text, uint32_t bytes)
 {
-	uint32_t h = 2166136261u; /* FNV-1a */
+	uint32_t h = 2166136261u; /* the hash function FNV-1a */
 
 	for (uint32_t i = 0; i < bytes; i++)
 		h = (h ^ (unsigned char)text[i]) * 16777619u;
@@ -87,7 +87,7 @@ int ptx_find_special(const char *text, uint32_t bytes)
 
 const char *ptx_near_opcode(const char *text, uint32_t bytes)
 {
-	char wanted[24]; /* long enough for each opcode and its misspellings */
+	char wanted[24]; /* large enough for each opcode and its misspellings */
 
 	if (bytes >= sizeof wanted)
 		return NULL;
@@ -141,8 +141,8 @@ unsigned gpul_ptx_type_bytes(unsigned mod)
 	return mod < GPUL_PTX_N_MODS ? bytes[mod] : 0;
 }
 
-/* The least and most operands of each root, with any modifiers.  A row of zeros is a root without operands, or
- * one whose operand count depends on its modifiers: has_variable_operands() distinguishes them. */
+/* For each root (the first word of an opcode): the smallest and largest number of operands with any modifiers. 0 and 0: the
+ * instruction has no operands, or their number depends on its modifiers; has_variable_operands() distinguishes the two. */
 static const struct {
 	uint8_t least, most;
 } operand_limits[GPUL_PTX_N_OPCODES] = {
@@ -166,7 +166,7 @@ static const struct {
 	[GPUL_PTX_XOR] = { 3, 3 },
 };
 
-/* True for a root whose operand count depends on its modifiers: it has operands, but zeros in the table above. */
+/* True for a root whose number of operands depends on its modifiers, although the table above contains zeros. */
 static bool has_variable_operands(unsigned opcode)
 {
 	return !operand_limits[opcode].most && opcode != GPUL_PTX_BRKPT && opcode != GPUL_PTX_EXIT && opcode != GPUL_PTX_MEMBAR &&

@@ -100,8 +100,8 @@ static bool has_name(const gpul_ptx_module *m, const char *text)
 	return false;
 }
 
-/* Create a new name: no module uses it at module level, and this module does not use it at all, because a local name
- * would hide it.  Allocated in the arena; NULL: out of memory. */
+/* Create a name that no module uses at module level, and that this module does not use at all, because a local name would hide it.
+ * Allocated in the arena; NULL: out of memory. */
 static const char *new_name(ptx_linker *l, uint32_t input, const char *old)
 {
 	size_t room = strlen(old) + 24;
@@ -118,7 +118,8 @@ static const char *new_name(ptx_linker *l, uint32_t input, const char *old)
 	return text;
 }
 
-/* Reserve a module-level name for a private symbol: its own name if no other symbol uses that, else a new name.  0: out of memory. */
+/* Choose the module-level name of a private symbol, and reserve it: its own name if no other symbol uses that, else a new name. 0:
+ * out of memory. */
 static gpul_ptx_str claim_name(ptx_linker *l, uint32_t input, gpul_ptx_str name)
 {
 	gpul_ptx_module *m = &l->inputs[input].m;

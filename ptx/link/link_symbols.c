@@ -98,7 +98,7 @@ static gpul_status check_vars(const ptx_linker *l, struct ptx_link_place a, stru
 
 	if (v->space != w->space)
 		return fail_different(l, a, b, name, "their memory spaces (__device__, __constant__, __shared__) differ");
-	/* size 0: an array without a size matches every size */
+	/* an array whose size is not declared (0 bytes) matches every size */
 	if (v->bytes && w->bytes && v->bytes != w->bytes && v->linkage != GPUL_PTX_COMMON && w->linkage != GPUL_PTX_COMMON)
 		return fail_different(l, a, b, name, "their sizes differ");
 	return GPUL_OK;
@@ -126,7 +126,7 @@ static gpul_status check_funcs(const ptx_linker *l, struct ptx_link_place a, str
 	return GPUL_OK;
 }
 
-/* Give an array in dynamic shared memory the largest alignment of its declarations. */
+/* Give an array in dynamic shared memory the largest alignment of all its declarations. */
 static void raise_alignment(ptx_linker *l, struct ptx_link_place a, struct ptx_link_place b)
 {
 	gpul_ptx_var *v = &l->inputs[a.input].m.vars[a.row];
@@ -174,7 +174,7 @@ uint32_t ptx_link_intern(ptx_linker *l, const char *name)
 	return row;
 }
 
-/* Add a row with an external name to the symbol table. */
+/* Add a function or variable with an external name to the symbol table. */
 static gpul_status collect_symbol(ptx_linker *l, struct ptx_link_place place, gpul_ptx_str name, bool is_func, ptx_strength strength)
 {
 	struct ptx_link_input *in = &l->inputs[place.input];
@@ -199,7 +199,7 @@ static gpul_status collect_symbol(ptx_linker *l, struct ptx_link_place place, gp
 	return strength ? define_symbol(l, s, place, strength, text) : GPUL_OK;
 }
 
-/* ---- all rows of a module ---------------------------------------------------------------- */
+/* ---- all functions and variables of a module --------------------------------------------- */
 
 static gpul_status collect_funcs(ptx_linker *l, uint32_t input)
 {

@@ -15,7 +15,7 @@ static int suffix_rank(char suffix)
 	return suffix == 'a' ? 2 : suffix == 'f';
 }
 
-/* Find the input with the highest target; if several have it, the most restricted one. */
+/* Find the input with the highest target; among equal targets, the most restricted one (sm_90a before sm_90). */
 static uint32_t newest_input(const ptx_linker *l)
 {
 	uint32_t best = 0;
@@ -44,7 +44,7 @@ static gpul_status choose_sm(ptx_linker *l)
 					 "both; compile both for the same target",
 					 in->name, in->m.sm, (const char[]){ in->m.sm_suffix, 0 }, l->inputs[best].name, at->sm,
 					 (const char[]){ at->sm_suffix, 0 });
-		/* sm_100f and sm_103 are linked to sm_103f, which runs on the family from sm_103 on */
+		/* for example, sm_100f and sm_103 are linked to sm_103f, which runs on the family from sm_103 on */
 		if (suffix_rank(in->m.sm_suffix) > suffix_rank(suffix))
 			suffix = in->m.sm_suffix;
 	}
@@ -62,7 +62,7 @@ static bool has_word(const char *list, const char *word, size_t n)
 	return false;
 }
 
-/* Collect the options of all inputs (texmode_unified, map_f64_to_f32), except debug, because DWARF is dropped. */
+/* Collect the target options of all inputs (texmode_unified, map_f64_to_f32), except debug, because DWARF is dropped. */
 static void add_options(ptx_linker *l, const gpul_ptx_module *m)
 {
 	const char *word = gpul_ptx_name(m, m->target);

@@ -8,7 +8,7 @@
 
 #include "ptx/print_internal.h"
 
-/* Declare every function, and each kernel that has a reference or a declaration. */
+/* Declare every function.  Of the kernels, declare those that are referred to, or that an input declares before their definition. */
 static void put_func_declarations(const ptx_linker *l, uint32_t input, ptx_out *o)
 {
 	const struct ptx_link_input *in = &l->inputs[input];
@@ -34,7 +34,7 @@ struct pending {
 };
 typedef GPUL_ARRAY(struct pending) pending_stack;
 
-/* Find the row that the result prints for a variable of an input. */
+/* Find the declaration or definition that the result contains for a variable of an input. */
 static struct ptx_link_place resolve_var(const ptx_linker *l, uint32_t input, uint32_t row)
 {
 	const ptx_link_symbol *s = ptx_link_symbol_of(l, input, l->inputs[input].m.vars[row].name);
@@ -54,7 +54,8 @@ static bool push_pending(ptx_linker *l, pending_stack *t, struct ptx_link_place 
 	return true;
 }
 
-/* Declare a variable before its definition: needed if it contains its own address, or two variables contain each other's. */
+/* Declare a variable before its definition.  This is needed if it contains its own address, or two variables contain each other's
+ * address. */
 static void put_extern(const ptx_linker *l, struct ptx_link_place place, ptx_out *o)
 {
 	gpul_ptx_var v = l->inputs[place.input].m.vars[place.row];
@@ -65,7 +66,8 @@ static void put_extern(const ptx_linker *l, struct ptx_link_place place, ptx_out
 	ptx_put_var(o, &v);
 }
 
-/* Find the next variable that must be printed before this variable; false: there are no more. */
+/* Find the next variable that must be printed before t's variable, because its initializer refers to it.  Returns false if there
+ * are no more. */
 static bool find_needed_variable(ptx_linker *l, struct pending *t, ptx_out *o, struct ptx_link_place *needed)
 {
 	const gpul_ptx_module *m = &l->inputs[t->place.input].m;
@@ -88,8 +90,8 @@ static bool find_needed_variable(ptx_linker *l, struct pending *t, ptx_out *o, s
 	return false;
 }
 
-/* Print a variable after the variables that it refers to (depth-first): PTX has no forward references, and
- * ptxas warns about an .extern declaration of a variable that the module defines. */
+/* Print a variable after the variables to which it refers (depth-first), because PTX has no forward references.  An .extern
+ * declaration is the last resort, because ptxas warns if the module also defines the variable. */
 static bool put_variable(ptx_linker *l, struct ptx_link_place place, pending_stack *t, ptx_out *o)
 {
 	bool ok = push_pending(l, t, place);
@@ -166,7 +168,7 @@ gpul_status ptx_link_write(ptx_linker *l, char **out_text, size_t *out_bytes)
 		o.m = &l->inputs[i].m;
 		put_bodies(l, i, &o);
 	}
-	ptx_put_bytes(&o, "", 1); /* append the NUL */
+	ptx_put_bytes(&o, "", 1); /* append the NUL byte */
 	if (o.failed) {
 		free(o.text);
 		return ptx_link_no_memory(l);

@@ -1,4 +1,4 @@
-/* prune.c — follows names from the wanted kernels, and writes the declarations that it reaches. */
+/* prune.c — follows names from the wanted kernels, and writes only the declarations that are reached. */
 #include "ptx/link/prune.h"
 
 #include <stdint.h>
@@ -8,19 +8,19 @@
 #include "ptx/link/prune_internal.h"
 #include "ptx/module.h"
 
-/* A function that only a table refers to may get a body that calls this function, which fails like an assertion:
+/* A function to which only an initializer refers may get a body that calls this function, which fails like an assertion:
  * __assertfail(message, file, line, function, bytes per character). */
 #define DECLARE_NOT_LINKED ".extern .func gpuload_not_linked();"
 #define CALL_NOT_LINKED    "{ call.uni gpuload_not_linked; }"
 static const char not_linked[] =
 	".version 6.0\n.target sm_30\n.address_size 64\n"
 	".extern .func __assertfail(.param .b64 m, .param .b64 f, .param .b32 l, .param .b64 n, .param .b64 c);\n"
-	/* "it was linked (--link-all links it)" */
+	/* the text "it was linked (--link-all links it)" */
 	".global .align 1 .b8 gpuload_message[] = { 105,116,32,119,97,115,32,108,105,110,107,101,100,32,40,45,45,108,105,110,107,45,"
 	"97,108,108,32,108,105,110,107,115,32,105,116,41,0 };\n"
-	/* "gpuload" */
+	/* the text "gpuload" */
 	".global .align 1 .b8 gpuload_file[] = { 103,112,117,108,111,97,100,0 };\n"
-	/* "a function that only a table refers to" */
+	/* the text "a function that only a table refers to" */
 	".global .align 1 .b8 gpuload_function[] = { 97,32,102,117,110,99,116,105,111,110,32,116,104,97,116,32,111,110,108,121,32,97,"
 	"32,116,97,98,108,101,32,114,101,102,101,114,115,32,116,111,0 };\n"
 	".visible .func gpuload_not_linked()\n{\n.reg .b64 a;\n.param .b64 m; .param .b64 f; .param .b32 l; .param .b64 n; .param .b64 c;\n"
@@ -53,7 +53,8 @@ static bool reach_item(ptx_pruner *p, uint32_t row, ptx_reached how)
 	return to != NULL;
 }
 
-/* Mark the declarations and definitions of a name that an item uses as reached: a private one in the same text, else all others. */
+/* Mark as reached all declarations and definitions of a name that an item uses: the private ones of the same text if there are any,
+ * else those of all texts. */
 static bool reach_name(ptx_pruner *p, const ptx_prune_item *from, uint32_t last)
 {
 	bool from_table = from->kind == PTX_ITEM_VARIABLE, has_private = false, ok = true;
@@ -75,8 +76,8 @@ static bool is_name_byte(char c)
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '$';
 }
 
-/* Mark every name in an item as reached, except registers (%r) and modifiers (.u32).  If a label or local name equals another
- * name, more than necessary is reached, which is harmless. */
+/* Mark every name in an item as reached, except registers (%r) and modifiers (.u32).  If a label or local name equals the name of a
+ * declaration, that declaration is kept without need, which is harmless. */
 static bool follow_item(ptx_pruner *p, uint32_t row)
 {
 	const ptx_prune_item from = p->items.at[row];
@@ -111,13 +112,13 @@ static bool is_failing(const ptx_prune_item *i)
 	return i->kind == PTX_ITEM_FUNCTION && i->reached == PTX_IN_TABLE && i->body;
 }
 
-/* Decide about the functions in tables: link all of them unless they are too large. */
+/* Link all functions to which only initializers refer, unless their total size exceeds table_bytes. */
 static bool follow_tables(ptx_pruner *p, size_t table_bytes)
 {
 	size_t n_bytes = 0, before = SIZE_MAX;
 	bool ok = true;
 
-	while (ok && n_bytes != before) { /* a linked function may refer to another table */
+	while (ok && n_bytes != before) { /* repeat, because a function that is linked now may refer to another table */
 		before = n_bytes;
 		n_bytes = 0;
 		for (size_t k = 0; k < p->items.n; k++)
@@ -178,7 +179,7 @@ static void put_lines(struct out *o, const char *from, const char *to)
 	}
 }
 
-/* Write the rest of a text.  items: the items of this text. */
+/* Write the remaining declarations of a text. items: the declarations of this text. */
 static bool write_text(gpul_ptx_text *t, const ptx_prune_item *items, size_t n_items)
 {
 	const char *at = t->text, *end = t->text + t->n_bytes;

@@ -5,8 +5,8 @@
  * Only declarations are parsed; in bodies and initializers, only the names are read. Removed parts become empty lines, so that
  * line numbers in messages stay correct.
  *
- * A table can refer to 100 MB of functions, as in NCCL, although a launch calls only one of them. If the functions that only
- * initializers refer to have more than table_bytes in total, each gets a body that fails with a message when called. */
+ * A table can refer to 100 MB of functions, as in NCCL, although a launch calls only one of them. If the total size of the
+ * functions to which only initializers refer exceeds table_bytes, each of them gets a body that fails with a message when it is called. */
 #ifndef GPULOAD_PTX_LINK_PRUNE_H
 #define GPULOAD_PTX_LINK_PRUNE_H
 
@@ -22,19 +22,20 @@ extern "C" {
 typedef struct gpul_ptx_text {
 	const char *text; /* borrowed */
 	size_t n_bytes;
-	char *pruned; /* set by gpul_ptx_prune(): the remaining text; owned by the caller: free(); NULL: no text remains */
+	char *pruned; /* set by gpul_ptx_prune(): the remaining text, which the caller must free(); NULL: no text remains */
 	size_t pruned_bytes;
 } gpul_ptx_text;
 
 typedef struct gpul_ptx_prune_options {
 	bool (*is_root)(void *context, const char *kernel); /* returns true if the kernel with this mangled name is wanted */
 	void *context;
-	size_t table_bytes; /* most bytes of such functions (see above); SIZE_MAX: always link them */
+	size_t table_bytes; /* limit of the total size of functions to which only initializers refer; SIZE_MAX: always link them */
 } gpul_ptx_prune_options;
 
 typedef struct gpul_ptx_prune_result {
-	size_t n_functions, n_left_out, n_failing; /* functions and kernels with a body: all, removed ones, ones that fail if called */
-	const char *failing; /* PTX of a function that the failing bodies call: it must be linked, too; static; NULL: no body fails */
+	/* number of functions and kernels with a body: all, removed ones, and ones that fail if they are called */
+	size_t n_functions, n_left_out, n_failing;
+	const char *failing; /* PTX of a function that the failing bodies call, which must be linked, too; static; NULL: no body fails */
 } gpul_ptx_prune_result;
 
 /** Find the declarations that the wanted kernels reach in all texts together, and remove the others.

@@ -32,14 +32,14 @@ static void skip_body(ptx_lexer *l, ptx_token *t)
 	ptx_lexer_next(l, t);         /* skip '}' */
 }
 
-/* Read one declaration, whose first token is t; false: the text ends before the declaration does. */
+/* Read one declaration, whose first token is t.  Returns false if the text ends before the declaration does. */
 static bool read_item(ptx_lexer *l, ptx_token *t, ptx_prune_item *i)
 {
 	bool has_linkage = false;
 	unsigned open = 0;
 
 	i->kind = PTX_ITEM_VARIABLE;
-	i->start = t->text - 1; /* from the dot on */
+	i->start = t->text - 1; /* include the dot of the directive */
 	for (; t->kind != PTX_TOK_END && t->kind != PTX_TOK_ERROR; ptx_lexer_next(l, t)) {
 		has_linkage |= dot_is_one_of(t, linkages);
 		if (dot_is_one_of(t, kernels))
@@ -87,7 +87,7 @@ gpul_status ptx_prune_scan(ptx_pruner *p, uint32_t text)
 	for (ptx_lexer_next(&l, &t); t.kind != PTX_TOK_END; ptx_lexer_next(&l, &t)) {
 		ptx_prune_item i = { .text = text };
 
-		if (t.kind == '{') { /* the block of a .section */
+		if (t.kind == '{') { /* skip the block of a .section */
 			skip_body(&l, &t);
 		} else if (begins_item(&t)) {
 			if (!read_item(&l, &t, &i))

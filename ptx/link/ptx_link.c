@@ -6,7 +6,7 @@
 
 /* ---- copies of the inputs ---------------------------------------------------------------- */
 
-/* Copy n rows and add `more` cleared rows; NULL: out of memory. */
+/* Copy n array elements, and add `more` cleared elements.  NULL: out of memory. */
 static void *copy_rows(ptx_linker *l, const void *rows, size_t n, size_t more, size_t row_bytes)
 {
 	char *copy = ptx_arena_alloc(&l->arena, (n + more + 1) * row_bytes);
@@ -19,7 +19,7 @@ static void *copy_rows(ptx_linker *l, const void *rows, size_t n, size_t more, s
 	return copy;
 }
 
-/* For each name, find the row of the function with the body, else the first row. */
+/* For each name, find the entry of the function with the body, else the first entry. */
 static void find_func_rows(struct ptx_link_input *in)
 {
 	for (uint32_t i = in->m.n_funcs; i-- > 0;)
@@ -30,8 +30,8 @@ static void find_func_rows(struct ptx_link_input *in)
 			in->func_row[in->m.funcs[i].name] = i;
 }
 
-/* Refuse functions with registers or local variables of module scope: ptxas does not compile them for the ABI, which linked
- * code needs (ptxas -c needs PTX 3.1). */
+/* Refuse modules with registers or local variables of module scope: ptxas does not compile them for the ABI, which linked code
+ * needs (ptxas -c needs PTX 3.1). */
 static gpul_status check_abi(const ptx_linker *l, const gpul_ptx_link_input *from)
 {
 	const gpul_ptx_module *m = from->module;
@@ -91,7 +91,7 @@ static gpul_status copy_inputs(ptx_linker *l, const gpul_ptx_link_input *from, s
 
 /* ---- source files and lines -------------------------------------------------------------- */
 
-/* Return the number that a file has in the result, from 1; 0: out of memory. */
+/* Return the number of a source file in the result, from 1. 0: out of memory. */
 static uint32_t file_number(ptx_linker *l, const gpul_ptx_file *f, const char *path)
 {
 	uint32_t name = ptx_link_intern(l, path);
@@ -108,7 +108,7 @@ static uint32_t file_number(ptx_linker *l, const gpul_ptx_file *f, const char *p
 	return row->number = (uint32_t)l->files.n;
 }
 
-/* Return the number that file `number` of an input has in the result. */
+/* Return the number that file `number` of an input gets in the result. */
 static uint32_t renumber_file(ptx_linker *l, const gpul_ptx_module *m, uint32_t number)
 {
 	const gpul_ptx_file unknown = { 0 };
@@ -121,7 +121,7 @@ static uint32_t renumber_file(ptx_linker *l, const gpul_ptx_module *m, uint32_t 
 
 static gpul_status renumber_lines(ptx_linker *l, gpul_ptx_module *m)
 {
-	uint32_t last = 0, number = 0; /* the last conversion, because adjacent rows usually have the same file */
+	uint32_t last = 0, number = 0; /* the last conversion is kept, because adjacent .loc directives usually have the same file */
 
 	for (uint32_t i = 0; i < m->n_locs; i++) {
 		if (!number || m->locs[i].file != last) {
@@ -131,7 +131,7 @@ static gpul_status renumber_lines(ptx_linker *l, gpul_ptx_module *m)
 				return ptx_link_no_memory(l);
 		}
 		m->locs[i].file = number;
-		/* function_name is a label in .debug_str, and that section is dropped */
+		/* function_name is a label in .debug_str, which is dropped */
 		m->locs[i].function_label = m->locs[i].function_offset = 0;
 		m->locs[i].at_file = m->locs[i].at_line = m->locs[i].at_column = 0;
 	}

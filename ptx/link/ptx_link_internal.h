@@ -6,8 +6,8 @@
  *     link_write.c    print the result
  *     ptx_link.c          copy the inputs, run the steps
  *
- * Inputs are not changed: each is copied one level deep (rows, not the memory that rows point to); the names,
- * linkage and .loc rows of the copies are edited, then printed. */
+ * Inputs are not changed: each is copied one level deep (table entries, but not the memory to which they
+ * point). The names, linkage and .loc entries of the copies are edited, then printed. */
 #ifndef GPULOAD_PTX_LINK_PTX_LINK_INTERNAL_H
 #define GPULOAD_PTX_LINK_PTX_LINK_INTERNAL_H
 
@@ -16,76 +16,76 @@
 #include "ptx/link/ptx_link.h"
 #include "ptx/ptx_names_internal.h"
 
-typedef enum ptx_strength { /* strength of a definition: the strongest definition is kept */
+typedef enum ptx_strength { /* strength of a definition; the linker keeps the strongest definition of a name */
 			    PTX_UNDEFINED,
 			    PTX_COMMON,
 			    PTX_WEAK,
 			    PTX_STRONG,
 } ptx_strength;
 
-/* The place of a variable or function: a row of vars or funcs of an input. */
+/* Identifies a variable or function: an index in the vars or funcs of an input. */
 struct ptx_link_place {
 	uint32_t input, row;
 };
 
 typedef struct ptx_link_symbol {
-	bool taken;       /* a module has this name at module level */
+	bool taken;       /* a module uses this name at module level */
 	bool is_external; /* visible to other modules; false: private to one module */
 	bool is_func;
 	bool is_referred_to; /* an operand or initializer refers to it */
 	ptx_strength strength;
-	struct ptx_link_place first;      /* place of the first declaration or definition */
-	struct ptx_link_place definition; /* place of the kept definition; valid unless strength is PTX_UNDEFINED */
+	struct ptx_link_place first;      /* the first declaration or definition */
+	struct ptx_link_place definition; /* the definition that is kept; valid unless strength is PTX_UNDEFINED */
 } ptx_link_symbol;
 
 enum ptx_written { PTX_NOT_WRITTEN, PTX_BEGUN, PTX_DECLARED, PTX_WRITTEN };
 
 struct ptx_link_input {
 	const char *name;
-	gpul_ptx_module m;  /* the copy; it has its own vars, funcs, locs and strings.  strings, func_row and
-	                          * symbol have room for one new name per row */
-	uint32_t *func_row; /* for each name: its row of funcs, if possible the row with the body */
-	uint32_t *symbol;   /* for each name: its row of symbols; 0: private, or not a module-level name */
-	bool *aliased;      /* for each row of funcs: true if it is defined by .alias */
-	uint8_t *written;   /* for each row of vars: its enum ptx_written */
+	/* the copy, with its own vars, funcs, locs and strings; strings, func_row and symbol have room for one new name per entry */
+	gpul_ptx_module m;
+	uint32_t *func_row; /* for each name: its index in funcs, if possible of the entry with the body */
+	uint32_t *symbol;   /* for each name: its index in symbols; 0: private, or not a module-level name */
+	bool *aliased;      /* for each entry of funcs: true if .alias defines the function */
+	uint8_t *written;   /* for each entry of vars: a value of enum ptx_written */
 };
 
 typedef struct ptx_linker {
 	ptx_arena arena;
 	struct ptx_link_input *inputs;
 	uint32_t n_inputs;
-	ptx_names names; /* names of all modules; the row of a name is also its row of symbols */
+	ptx_names names; /* names of all modules; a name has the same index in names and in symbols */
 	GPUL_ARRAY(ptx_link_symbol) symbols;
-	GPUL_ARRAY(gpul_ptx_file) files; /* source files of the result; path is a row of names */
+	GPUL_ARRAY(gpul_ptx_file) files; /* source files of the result; the path is an index in names */
 	uint32_t version_major, version_minor;
 	char target[256];
 	gpul_error *err;
 } ptx_linker;
 
 gpul_status ptx_link_no_memory(ptx_linker *l);
-/* Return the row of symbols for a name, which is added if it is new; 0: out of memory. */
+/* Return the index of a name's symbol, which is added if the name is new. 0: out of memory. */
 uint32_t ptx_link_intern(ptx_linker *l, const char *name);
 
-/* The steps, in this order: collect the symbols of all modules; check that every reference has a definition; rename
- * private names that collide with another name. */
+/* The first steps, in this order: collect the symbols of all modules; check that every reference has a definition; rename private
+ * names that collide with another name. */
 gpul_status ptx_link_collect(ptx_linker *l);
 gpul_status ptx_link_refer(ptx_linker *l);
 gpul_status ptx_link_rename(ptx_linker *l);
 
-/* True if this row of an input is printed in the result: it is the definition that is kept or, without a
- * definition, the first declaration. */
+/* True if the result contains this function of an input: it is the definition that is kept, or, if there is no definition, the
+ * first declaration. */
 bool ptx_link_keeps_func(const ptx_linker *l, uint32_t input, uint32_t row);
 bool ptx_link_keeps_var(const ptx_linker *l, uint32_t input, uint32_t row);
-/* Return the symbol of a name in an input; NULL: the name is private. */
+/* Return the symbol of a name in an input.  NULL: the name is private. */
 ptx_link_symbol *ptx_link_symbol_of(const ptx_linker *l, uint32_t input, gpul_ptx_str name);
-/* True for the functions that every driver provides: vprintf, malloc, free, __assertfail, cudaGraphSetConditional; and for those
- * of the device runtime (cuda_device_runtime_api.h), which the software driver provides. */
+/* True for functions that need no definition: those of every driver (vprintf, malloc, free, __assertfail, cudaGraphSetConditional),
+ * and those of the device runtime (cuda_device_runtime_api.h), which the software driver provides. */
 bool ptx_link_is_system_call(const char *name);
 
-/* Set version and target of the result. */
+/* Choose .version and .target of the result. */
 gpul_status ptx_link_target(ptx_linker *l);
 
-/* Print the result, for gpul_ptx_link(). */
+/* Print the result of gpul_ptx_link(). */
 gpul_status ptx_link_write(ptx_linker *l, char **out_text, size_t *out_bytes);
 
 #endif

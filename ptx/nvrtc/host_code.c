@@ -1,7 +1,7 @@
 /* host_code.c — separates the kernels of a CUDA C++ text from its host code, without parsing C++.
  *
  * A declaration at the outermost level ends at ';' or with the '}' of a body.  A function that is declared with none of
- * __global__, __device__ and constexpr is host code.  A word that the file itself defines as a macro for __device__ counts as
+ * __global__, __device__ and constexpr is host code.  A macro that the file itself defines as __device__ counts as
  * __device__. */
 #include <ctype.h>
 #include <stdlib.h>
@@ -94,7 +94,7 @@ static const char *skip_block(const char *at, const char *begin)
 /* ---- declarations -------------------------------------------------------------------------- */
 
 struct declaration {
-	const char *start;                       /* NULL: no token yet */
+	const char *start;                       /* first token of the declaration; NULL: no token yet */
 	unsigned parentheses;                    /* number of open parentheses */
 	bool is_namespace;                       /* namespace or extern "C" */
 	bool has_call, has_equals, has_operator; /* has_call: a '(' that does not belong to an attribute */
@@ -154,7 +154,7 @@ static bool contains_word(const char *from, const char *to, const char *word, co
 	return false;
 }
 
-/* Replace text by blanks, and keep its lines. */
+/* Overwrite text with blanks, but keep its line ends. */
 static void blank(char *copy, const char *text, const char *from, const char *to)
 {
 	for (; from < to; from++)
@@ -183,7 +183,8 @@ char *ptx_nvrtc_without_host_code(const char *text)
 			end = skip_block(t.at, text);
 			ends = is_function(&d);
 			is_host = ends && !d.is_for_device;
-			d.uses_host |= !ends && contains_word(t.at, end, "std", text); /* a type with a member such as std::string */
+			/* a type with a member such as std::string is host code */
+			d.uses_host |= !ends && contains_word(t.at, end, "std", text);
 		} else if (!ends) {
 			note_token(&d, t, text);
 		}

@@ -10,10 +10,10 @@
 
 /* ---- options ----------------------------------------------------------------------------- */
 
-enum { MAX_OWN_OPTIONS = 4 }; /* options that gpuload adds: architecture, 128-bit integers, two include folders */
+enum { MAX_OWN_OPTIONS = 4 }; /* number of options that gpuload adds: architecture, 128-bit integers, two include folders */
 
 struct options {
-	const char **words; /* gpuload's options are malloc'ed, the caller's are borrowed */
+	const char **words; /* gpuload's options are allocated with malloc(), the caller's options are borrowed */
 	char *own[MAX_OWN_OPTIONS];
 	int n, n_own;
 };
@@ -38,7 +38,7 @@ static void free_options(struct options *o)
 	free(o->words);
 }
 
-/* Collect all options: the architecture, the caller's options, and last the toolkit's header folders. */
+/* Collect all options: the architecture, the caller's options, and finally the toolkit's header folders. */
 static bool collect_options(struct options *o, const struct ptx_nvrtc *lib, const char *const *more, const char *arch)
 {
 	size_t n_more = 0;
@@ -58,7 +58,7 @@ static bool collect_options(struct options *o, const struct ptx_nvrtc *lib, cons
 
 /* ---- one program ------------------------------------------------------------------------- */
 
-/* Copy a text or image from NVRTC; size_of() gets its size, get() its bytes.  NULL: out of memory, or it is empty. */
+/* Copy a text or image from NVRTC. size_of() gets its size, get() its bytes.  NULL: out of memory, or the text is empty. */
 static char *fetch_result(void *program, int (*size_of)(void *, size_t *), int (*get)(void *, char *), size_t *bytes)
 {
 	char *text;
@@ -75,7 +75,7 @@ static char *fetch_result(void *program, int (*size_of)(void *, size_t *), int (
 	return text;
 }
 
-/* Return the first line such as "kernel.cu(3): error: ..." of the log; the start of the log if no line contains "error". */
+/* Return the first line of the log such as "kernel.cu(3): error: ...", or the start of the log if no line contains "error". */
 static const char *first_error(const char *log)
 {
 	const char *at = strstr(log, "error");
@@ -91,7 +91,7 @@ static gpul_status fail_compilation(const struct ptx_nvrtc *lib, int result, con
 	const char *text = log && *log ? first_error(log) : lib->nvrtcGetErrorString(result);
 	int n_bytes = (int)strcspn(text, "\n");
 
-	/* NVRTC's "error: invalid value for --gpu-architecture" does not contain the file and the value. */
+	/* NVRTC's message "error: invalid value for --gpu-architecture" contains neither the file nor the value, so replace it. */
 	if (strstr(text, "--gpu-architecture"))
 		return gpul_fail(err, GPUL_EUNSUPPORTED, result, "%s: NVRTC %d.%d cannot compile for %s", name, lib->major, lib->minor,
 				 arch);
@@ -110,7 +110,7 @@ static void order_log(gpul_nvrtc_result *r, const char *name)
 	}
 }
 
-/* Compile, and copy the log on success and on failure. */
+/* Compile a program, and copy the log, even if the compilation has failed. */
 static gpul_status compile_program(const struct ptx_nvrtc *lib, void *program, const char *name, const char *arch, const struct options *o,
 				   gpul_nvrtc_result *out, gpul_error *err)
 {
@@ -130,7 +130,7 @@ static gpul_status compile_program(const struct ptx_nvrtc *lib, void *program, c
 	if (!out->image)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "%s: no memory for the compiled image", name);
 	if (!cubin)
-		out->image_bytes--; /* NVRTC counts the terminating NUL of PTX */
+		out->image_bytes--; /* NVRTC's size of PTX includes the terminating NUL */
 	return GPUL_OK;
 }
 
@@ -150,9 +150,8 @@ static gpul_status compile_text(const struct ptx_nvrtc *lib, const char *source,
 	return st;
 }
 
-/* Compile again without the host code.  In this compilation, functions without annotation are compiled for the device, too.  If
- * it also fails, report its errors if the file is a program; for other files, report the errors of the first compilation, which
- * show what annotation is missing. */
+/* Compile again without the host code; functions without annotation are then compiled for the device, too.  If this also fails, report its
+ * errors if the file is a program; for other files, report the errors of the first compilation, which show what annotation is missing. */
 static gpul_status compile_device_code(const struct ptx_nvrtc *lib, const char *source, const char *name, struct options *o,
 				       const char *arch, gpul_nvrtc_result *out, gpul_error *why)
 {

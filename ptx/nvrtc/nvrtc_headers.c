@@ -72,7 +72,7 @@ static const struct {
 	{ "cmath", NOTHING },        { "stddef.h", NOTHING },     { "cstddef", NOTHING },        { "stdbool.h", NOTHING },
 };
 
-/* The text of headers of the C++ library that device code cannot use; it declares the namespace for `using namespace std`. */
+/* The replacement for C++ headers that device code cannot use; it declares the namespace, so that `using namespace std` compiles. */
 static const char host_text[] = "#pragma once\nnamespace std {}\n";
 static const char *const host_headers[] = {
 	"algorithm",   "atomic",    "bitset",        "chrono",        "condition_variable",

@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 
-/* X(name, parameters): all entry points return an nvrtcResult, 0 for success.  A program is a void *. */
+/* X(name, parameters).  All functions return an nvrtcResult, which is 0 for success.  A program is a void *. */
 #define PTX_NVRTC_CALLS(X) \
 	X(nvrtcVersion, (int *major, int *minor)) \
 	X(nvrtcCreateProgram, \
@@ -33,20 +33,21 @@ struct ptx_nvrtc {
 };
 
 enum { PTX_NVRTC_MAX_HEADERS = 80 };
-/* Get names and texts of the headers that a program is given; returns their number.  device_only: also empty texts for C++
- * library headers that only host code can use. */
+/* Get the names and texts of the headers that NVRTC receives with a program; returns their number. device_only: also empty texts
+ * for C++ library headers that only host code can use. */
 int ptx_nvrtc_headers(bool device_only, const char *names[PTX_NVRTC_MAX_HEADERS], const char *texts[PTX_NVRTC_MAX_HEADERS]);
 
-/* host_code.c: copy a text with its host code replaced by blanks, so that line numbers stay the same; owned.  NULL: the
- * text has no host code, or out of memory. */
+/* host_code.c: copy a text, with blanks in place of its host code, so that line numbers stay the same.  The caller must free the
+ * copy.  NULL: the text has no host code, or out of memory. */
 char *ptx_nvrtc_without_host_code(const char *text);
 
 /* nvrtc_log.c: true if NVRTC's messages contain an error in the file itself, not in a header. */
 bool ptx_nvrtc_log_has_error_in(const char *log, const char *name);
-/* Copy the messages in another order: those about the file first, then only a few of those about headers; owned.  NULL: out of memory. */
+/* Copy the messages in another order: those about the file `name` first, then only a few of those about headers.  The caller must
+ * free the copy.  NULL: out of memory. */
 char *ptx_nvrtc_ordered_log(const char *log, const char *name);
 
-/* Open libnvrtc at the first call; later calls return the same library or the same failure.  Any thread. */
+/* Open libnvrtc at the first call; later calls return the same library or the same failure.  Any thread may call. */
 gpul_status ptx_nvrtc_open(const struct ptx_nvrtc **out, gpul_error *err);
 
 #endif

@@ -20,7 +20,7 @@ struct message {
 	enum { OF_FILE, OF_HEADER, OF_NONE } kind;
 };
 
-/* Return the message at `at`; .n is 0 at the end of the log. */
+/* Return the message that begins at `at`; .n is 0 at the end of the log. */
 static struct message next_message(const char *at, const char *name)
 {
 	const size_t n_name = strlen(name);

@@ -11,7 +11,7 @@
 
 static struct ptx_nvrtc lib;
 
-/* The name without a version comes first, because in a toolkit it is a link to the toolkit's library. */
+/* The name without a version comes first: in a toolkit, it is a symbolic link to the toolkit's own version. */
 static const char *const names[] = { "libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", NULL };
 
 static const gpul_toolkit_entry entries[] = {
@@ -30,7 +30,7 @@ static gpul_toolkit_library nvrtc = {
 };
 /* clang-format on */
 
-/* Set `to` to folder + tail if that folder has the file `sign`, else to "". */
+/* Set `to` to folder + tail if that folder contains the file `sign`, else to "". */
 static bool find_folder(char to[PATH_MAX], const char *folder, const char *tail, const char *sign)
 {
 	char probe[2 * PATH_MAX];
@@ -44,7 +44,7 @@ static bool find_folder(char to[PATH_MAX], const char *folder, const char *tail,
 	return true;
 }
 
-/* Called after libnvrtc is opened: find its headers, and open its builtins. */
+/* Called after libnvrtc has been opened: find its headers, and open its builtins library. */
 static void find_neighbours(void)
 {
 	char folder[PATH_MAX], builtins[2 * PATH_MAX], *slash;
@@ -56,14 +56,14 @@ static void find_neighbours(void)
 	if (!slash)
 		return;
 	*slash = 0;
-	/* The library is in the toolkit's lib, lib64 or targets/<machine>/lib; Debian has /usr/include. */
+	/* The library is in lib, lib64 or targets/<machine>/lib of the toolkit, so the headers are in a folder beside that; Debian
+	 * has them in /usr/include. */
 	if (!find_folder(lib.include, folder, "/../include", "cuda_fp16.h"))
 		find_folder(lib.include, folder, "/../../include", "cuda_fp16.h");
 	if (*lib.include)
 		find_folder(lib.cccl, lib.include, "/cccl", "cuda");
-	/* libnvrtc opens its builtins by file name without a folder; if the folder is not on the loader's path, that
-	 * finds only a library that is already open.  So open them here, by their path.  Like libnvrtc, they are
-	 * never closed. */
+	/* libnvrtc opens its builtins library by file name without a folder.  If the folder is not on the loader's path, dlopen()
+	 * finds the library only if it is already open.  So open it here, by its path.  Like libnvrtc, it is never closed. */
 	snprintf(builtins, sizeof builtins, "%s/libnvrtc-builtins.so.%d.%d", folder, lib.major, lib.minor);
 	dlopen(builtins, RTLD_NOW | RTLD_LOCAL);
 }

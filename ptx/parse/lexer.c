@@ -10,7 +10,7 @@
 
 enum { WORD = 1, DIGIT = 2, START = 4, HEX = 8 };
 
-/* The classes of all ASCII characters, 16 in a row.  START: the character may begin a word. */
+/* The class of each ASCII character, 16 in a row.  START: the character may begin a word. */
 static const unsigned char class_of[256] = {
 	0, 0,  0,  0,  0,  0,  0,  0, 0, 0, 0, 0, 0, 0, 0, 0, 0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0, 0, 0, 0, 0, 0,
 	0, 0,  0,  0,  5,  4,  0,  0, 0, 0, 0, 0, 0, 0, 0, 0, 11, 11, 11, 11, 11, 11, 11, 11, 11, 11, 0, 0, 0, 0, 0, 0,
@@ -41,7 +41,7 @@ static void skip_to_line_end(ptx_lexer *l)
 	l->at = nl ? nl : l->end;
 }
 
-/* Skip a comment; false: it has no end, and the lexer remains at its first byte. */
+/* Skip a comment.  Returns false, and leaves the lexer at the first byte of the comment, if the comment has no end. */
 static bool skip_block_comment(ptx_lexer *l)
 {
 	const ptx_lexer before = *l;
@@ -59,7 +59,7 @@ static bool skip_block_comment(ptx_lexer *l)
 	return false;
 }
 
-/* True if the text is a line marker of the C preprocessor: # 12 "file.h", or #line 12 "file.h". */
+/* True if a line marker of the C preprocessor begins here: # 12 "file.h", or #line 12 "file.h". */
 static bool at_line_marker(const ptx_lexer *l)
 {
 	const char *c = l->at + 1;
@@ -71,7 +71,7 @@ static bool at_line_marker(const ptx_lexer *l)
 	return c < l->end && has_class(*c, DIGIT);
 }
 
-/* Skip blanks, comments and line markers; false: a comment has no end. */
+/* Skip blanks, comments and line markers.  Returns false if a comment has no end. */
 static bool skip_blank(ptx_lexer *l)
 {
 	while (l->at < l->end) {
@@ -81,7 +81,7 @@ static bool skip_blank(ptx_lexer *l)
 			l->at++;
 			count_line(l);
 		} else if (c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v' || c == 0x1a) {
-			l->at++; /* 0x1a ends the text files of old editors */
+			l->at++; /* some old editors end text files with 0x1a (Ctrl-Z) */
 		} else if (c == '/' && l->end - l->at >= 2 && l->at[1] == '/') {
 			skip_to_line_end(l);
 		} else if (c == '/' && l->end - l->at >= 2 && l->at[1] == '*') {
@@ -109,7 +109,7 @@ static unsigned digit_value(char c)
 	return (unsigned)((c | 32) - 'a') + 10;
 }
 
-/* Read the digits at l->at; a letter or digit outside of the base is an error. */
+/* Read the digits at l->at.  A letter or digit that is not valid in the base is an error. */
 static void read_digits(ptx_lexer *l, ptx_token *t, unsigned base)
 {
 	const char *first = l->at;
@@ -135,7 +135,7 @@ static void read_digits(ptx_lexer *l, ptx_token *t, unsigned base)
 		fail_token(l, t, "this is neither a number nor a name");
 }
 
-/* Read 0f3F800000 or 0d3FF0000000000000, the bits of a number; all digits are required. */
+/* Read a floating-point number by its bits: 0f3F800000 or 0d3FF0000000000000.  All digits are required. */
 static void read_float_bits(ptx_lexer *l, ptx_token *t, int kind, int n_digits)
 {
 	uint64_t v = 0;
@@ -151,7 +151,7 @@ static void read_float_bits(ptx_lexer *l, ptx_token *t, int kind, int n_digits)
 					       : "0d must be followed by 16 hexadecimal digits");
 }
 
-/* Return the length of the decimal number at l->at if it has a '.' or an exponent; else 0. */
+/* Return the length of the decimal number at l->at if it has a '.' or an exponent, else 0. */
 static size_t decimal_float_bytes(const ptx_lexer *l)
 {
 	const char *c = l->at;
@@ -178,7 +178,7 @@ static size_t decimal_float_bytes(const ptx_lexer *l)
 	return is_float ? (size_t)(c - l->at) : 0;
 }
 
-/* The C locale, for converting numbers such as 1.5: in some locales strtod() would expect 1,5. */
+/* The C locale for strtod(), because in some locales it would expect 1,5 for 1.5. */
 static locale_t c_locale;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -189,7 +189,7 @@ static void create_c_locale(void)
 
 static void read_decimal_float(ptx_lexer *l, ptx_token *t, size_t bytes)
 {
-	char copy[512]; /* a copy, because strtod() needs a NUL */
+	char copy[512]; /* a copy of the number, because strtod() needs a terminating NUL */
 	fenv_t callers;
 	double d;
 
@@ -200,7 +200,7 @@ static void read_decimal_float(ptx_lexer *l, ptx_token *t, size_t bytes)
 	memcpy(copy, l->at, bytes);
 	copy[bytes] = 0;
 	pthread_once(&once, create_c_locale);
-	gpul_float_default(&callers); /* strtod() rounds as chosen by fesetround(), so the default is restored */
+	gpul_float_default(&callers); /* strtod() uses the rounding mode of fesetround(), so switch to the default mode */
 	d = strtod_l(copy, NULL, c_locale);
 	gpul_float_restore(&callers);
 	memcpy(&t->value, &d, sizeof d);
@@ -210,7 +210,7 @@ static void read_decimal_float(ptx_lexer *l, ptx_token *t, size_t bytes)
 		fail_token(l, t, "this is neither a number nor a name");
 }
 
-/* True for a number that begins with a dot: .5 is a number, .2d is a modifier. */
+/* True if a number begins with this dot: .5 is a number, .2d is a modifier. */
 static bool is_float_from_dot(const ptx_lexer *l)
 {
 	const char *end = l->at + decimal_float_bytes(l);
@@ -249,7 +249,7 @@ static void read_word(ptx_lexer *l, ptx_token *t)
 	t->bytes = (uint32_t)(l->at - t->text);
 }
 
-/* Read .name, .name::name or .2d */
+/* Read a directive or modifier: .name, .name::name or .2d */
 static void read_dot(ptx_lexer *l, ptx_token *t)
 {
 	t->text = ++l->at;
@@ -269,7 +269,7 @@ static void read_dot(ptx_lexer *l, ptx_token *t)
 static void read_string(ptx_lexer *l, ptx_token *t)
 {
 	t->text = ++l->at;
-	while (l->at < l->end && *l->at != '"' && *l->at != '\n') /* PTX strings have no escapes */
+	while (l->at < l->end && *l->at != '"' && *l->at != '\n') /* PTX strings have no escape sequences */
 		l->at++;
 	t->kind = PTX_TOK_STRING;
 	t->bytes = (uint32_t)(l->at - t->text);
@@ -341,6 +341,6 @@ void ptx_lexer_next(ptx_lexer *l, ptx_token *t)
 		read_string(l, t);
 	else
 		read_sign(l, t);
-	if (!t->bytes && t->kind != PTX_TOK_STRING) /* a string may be empty */
+	if (!t->bytes && t->kind != PTX_TOK_STRING) /* the length of a string, which may be 0, is already set */
 		t->bytes = (uint32_t)(l->at - t->text);
 }

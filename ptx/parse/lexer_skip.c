@@ -1,7 +1,7 @@
 /* lexer_skip.c — skips a function body, 16 bytes at a time.
  *
- * A list of kernels skips hundreds of megabytes of bodies, so the time is spent on finding the few bytes that need
- * attention: braces, the start of a string or comment (which may hide braces), and .shared:
+ * A list of kernels skips hundreds of megabytes of bodies, so most time is spent on finding the few bytes that
+ * need attention: braces, the start of a string or comment (which may hide braces), and .shared:
  *
  *     { } " /                   anywhere
  *     . s _ _ _ _ d blank       ".shared" is tested by three of its bytes and the blank; ld.shared.u32 does not match
@@ -11,10 +11,11 @@
 
 #include "ptx/parse/lexer_internal.h"
 
-enum { WIDE = 16, SHARED_BYTES = 7 /* length of ".shared" */, LOOK_AHEAD = WIDE + SHARED_BYTES };
+enum { WIDE = 16, SHARED_BYTES = 7 /* number of bytes of ".shared" */, LOOK_AHEAD = WIDE + SHARED_BYTES };
 
 typedef unsigned char wide __attribute__((vector_size(WIDE)));
-typedef signed char mask __attribute__((vector_size(WIDE))); /* each byte: -1 for true, 0 for false */
+/* comparisons give a vector, in which each byte is -1 for true or 0 for false */
+typedef signed char mask __attribute__((vector_size(WIDE)));
 
 static wide load_16(const char *at)
 {
@@ -24,7 +25,7 @@ static wide load_16(const char *at)
 	return w;
 }
 
-/* Return the index of the first true byte among 8 bytes of a mask; at least one is true. */
+/* Return the index of the first true byte among the 8 bytes of a mask, of which at least one is true. */
 static int first_of(uint64_t yes)
 {
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
@@ -34,7 +35,7 @@ static int first_of(uint64_t yes)
 #endif
 }
 
-/* Return the index of the first of 16 bytes that may need attention (7 more bytes must be readable); WIDE: none. */
+/* Return the index of the first of 16 bytes that may need attention; WIDE: none.  The 7 bytes after them must be readable, too. */
 static int first_candidate(const char *at)
 {
 	wide w = load_16(at);
@@ -79,7 +80,7 @@ static uint32_t count_lines(const char *at, const char *end)
 	while (end - at >= WIDE) {
 		wide sum = { 0 };
 
-		/* at most 255 times, so that no byte of the sum overflows */
+		/* at most 255 vectors, so that no byte of the sum overflows */
 		for (int i = 0; i < 255 && end - at >= WIDE; i++, at += WIDE)
 			sum -= (wide)(load_16(at) == '\n');
 		for (int i = 0; i < WIDE; i++)
@@ -90,7 +91,7 @@ static uint32_t count_lines(const char *at, const char *end)
 	return n;
 }
 
-/* Advance to `to` and update the line number. */
+/* Advance the lexer to `to`, and update its line number. */
 static void move_lexer(ptx_lexer *l, const char *to)
 {
 	const char *newline = memrchr(l->at, '\n', (size_t)(to - l->at));
@@ -102,7 +103,8 @@ static void move_lexer(ptx_lexer *l, const char *to)
 	l->at = to;
 }
 
-/* Return the end of the string or comment that starts here with '"' or '/', or of a single '/'; NULL: it does not end. */
+/* Return the end of the string or comment that begins at `at`, or of a '/' that begins no comment.  NULL: the string or comment has
+ * no end. */
 static const char *end_of_hidden(const char *at, const char *end)
 {
 	const char *close;
@@ -122,8 +124,8 @@ static const char *end_of_hidden(const char *at, const char *end)
 	return at + 1;
 }
 
-/* True if only blanks are between `at` and the end of the previous statement.  The text before `from` is not read:
- * it is a comment or string, or was skipped before. */
+/* True if there are only blanks between the end of the previous statement and `at`.  The text before `from` is not read: it is a
+ * comment or string, or was skipped before. */
 static bool starts_statement(const char *at, const char *from)
 {
 	while (at > from && (unsigned char)at[-1] <= ' ')
@@ -148,7 +150,7 @@ bool ptx_lexer_skip_body(ptx_lexer *l, unsigned *depth)
 		} else {
 			const char *after = end_of_hidden(at, l->end);
 
-			if (!after) /* the lexer reports the error */
+			if (!after) /* stop here: the lexer reports the string or comment without an end as an error */
 				break;
 			from = after > at + 1 ? after : from;
 			at = after;

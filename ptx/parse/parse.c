@@ -9,7 +9,7 @@
 
 /* ---- module level ------------------------------------------------------------------------ */
 
-/* Parse .version 8.4.  The lexer reads "8.4" as a number, so this function reads its text again. */
+/* Parse .version 8.4.  The lexer has read "8.4" as a floating-point number, so parse its text again. */
 static void parse_version(ptx_parser *p)
 {
 	ptx_token t = p->tok;
@@ -29,7 +29,7 @@ static void parse_version(ptx_parser *p)
 	p->module.version_minor = part[1];
 }
 
-/* Parse a target such as sm_90a or compute_90a, whose number begins at character `start`. */
+/* Parse a target such as sm_90a or compute_90a, whose number begins at text[start]. */
 static void read_sm(ptx_parser *p, const ptx_token *t, uint32_t start)
 {
 	uint32_t i = start, sm = 0;
@@ -161,7 +161,7 @@ static void parse_alias(ptx_parser *p)
 	*ptx_push(p, &p->aliases) = a;
 }
 
-/* Refuse registers or local variables that functions share: from PTX 3.0 on, ptxas compiles for the ABI, which has none. */
+/* Refuse registers and local variables that functions share: from PTX 3.0 on, ptxas compiles for the ABI, which does not have them. */
 static void check_without_abi(ptx_parser *p, const ptx_token *where, const char *what)
 {
 	if (p->module.version_major >= 3)
@@ -192,7 +192,7 @@ static void parse_module_registers(ptx_parser *p, const ptx_token *where, gpul_p
 	ptx_parse_registers(p);
 }
 
-/* Parse .visible .entry ..., .extern .global ..., or a declaration without a linkage. */
+/* Parse a declaration that may begin with a linkage: .visible .entry ..., .extern .global ... */
 static void parse_linked(ptx_parser *p)
 {
 	/* clang-format off */
@@ -262,7 +262,7 @@ static void parse_module(ptx_parser *p)
 		parse_module_statement(p);
 }
 
-/* Set .definition in all rows of a name; so far only the first row of each name has it. */
+/* Set .definition in all entries of a function's name.  Before this, only the first entry of each name has it. */
 static void link_definitions(ptx_parser *p)
 {
 	gpul_ptx_func *rows = p->funcs.at;
@@ -275,12 +275,12 @@ static void link_definitions(ptx_parser *p)
 		    f.what == PTX_IS_FUNC)
 			rows[i].definition = rows[f.row].definition;
 	}
-	for (uint32_t k = 0; k < p->aliases.n; k++) { /* an alias is a second name of the aliasee's body */
+	for (uint32_t k = 0; k < p->aliases.n; k++) { /* an alias is a second name for the body of the aliasee */
 		const gpul_ptx_alias *a = &p->aliases.at[k];
 		const uint32_t body = rows[a->aliasee].definition;
 
 		if (body == GPUL_PTX_NONE || rows[body].name != rows[a->aliasee].name)
-			continue; /* an alias of an alias is undefined, as in ptxas */
+			continue; /* an alias of an alias has no body, as in ptxas */
 		for (uint32_t i = 0; i < p->funcs.n; i++)
 			if (rows[i].kind != GPUL_PTX_FUNC_PROTOTYPE && rows[i].name == rows[a->alias].name)
 				rows[i].definition = body;
@@ -374,7 +374,8 @@ void ptx_free_parser(ptx_parser *p)
 	ptx_arena_free(&p->arena);
 }
 
-/* PTX ISA 2.3 added .address_size.  In older texts, the parameters of kernels show whether nvcc compiled for 64-bit addresses. */
+/* Find the address size of a text that is older than PTX ISA 2.3, which added .address_size: a kernel parameter of 64 bits shows
+ * that nvcc compiled for 64-bit addresses. */
 static uint32_t address_size_of_old_text(const ptx_parser *p)
 {
 	bool has_params = false;
@@ -392,7 +393,7 @@ static uint32_t address_size_of_old_text(const ptx_parser *p)
 
 gpul_status ptx_parse_text(ptx_parser *p, const char *text, size_t text_bytes)
 {
-	p->module.address_size = 64; /* the default of ptxas without .address_size */
+	p->module.address_size = 64; /* the address size that ptxas uses if there is no .address_size */
 	if (text_bytes > INT32_MAX)
 		return p->status = gpul_fail(p->err, GPUL_EFORMAT, 0, "%s: %zu bytes of PTX; the limit is 2 GiB", p->file_name, text_bytes);
 	ptx_vocabulary_init();

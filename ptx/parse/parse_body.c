@@ -76,7 +76,7 @@ static uint16_t opcode_of(ptx_parser *p, const ptx_token *t)
 	return 0;
 }
 
-/* Parse the rest of an instruction; its root t is consumed, and in->guard and guard_negated are set. */
+/* Parse the rest of an instruction.  Its opcode t has been consumed, and in->guard and guard_negated are set. */
 static void parse_instruction(ptx_parser *p, const ptx_token *t, gpul_ptx_inst *in)
 {
 	in->line = t->line;
@@ -93,7 +93,7 @@ static void parse_instruction(ptx_parser *p, const ptx_token *t, gpul_ptx_inst *
 	*ptx_push(p, &p->insts) = *in;
 }
 
-/* Parse a guard, @p or @!p, after the '@'. */
+/* Parse the guard @p or @!p of an instruction, after the '@'. */
 static void parse_guarded(ptx_parser *p)
 {
 	gpul_ptx_inst in = { .guard_negated = ptx_accept(p, '!') };
@@ -128,7 +128,7 @@ static void parse_targets(ptx_parser *p, gpul_ptx_label *l)
 	ptx_expect(p, ';', "a list of targets");
 }
 
-/* Parse a label after its name and ':'; a list of targets or a prototype may follow. */
+/* Parse the rest of a label, whose name and ':' have been consumed.  A list of targets or a prototype may follow. */
 static void parse_label(ptx_parser *p, const ptx_token *name)
 {
 	gpul_ptx_label l = {
@@ -189,7 +189,7 @@ static void parse_loc_inlined(ptx_parser *p, gpul_ptx_loc *l)
 	} while (ptx_accept(p, ','));
 }
 
-/* Parse "file line column" after .loc; a .loc has no ';'. */
+/* Parse "file line column" after .loc; no ';' follows. */
 static void parse_loc(ptx_parser *p)
 {
 	gpul_ptx_loc l = { 0 };
@@ -244,7 +244,7 @@ static void parse_statement(ptx_parser *p)
 	}
 }
 
-/* Parse { statements }, an inner scope; the body itself is scope 0. */
+/* Parse { statements } as an inner scope.  The function body itself is scope 0. */
 static void parse_block(ptx_parser *p)
 {
 	uint32_t row = PTX_N(p->scopes), parent = p->scope;

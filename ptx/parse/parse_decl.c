@@ -6,7 +6,7 @@
 
 #include "ptx/vocabulary_internal.h"
 
-/* The directives before the names of a declaration: .align 8 .v2 .f32 ... */
+/* The directives of a declaration before its names: .align 8 .v2 .f32 ... */
 struct prefix {
 	uint16_t space, type, ptr_space;
 	uint8_t vector;
@@ -81,7 +81,7 @@ static void parse_ptr(ptx_parser *p, struct prefix *x)
 		x->ptr_align = parse_align(p);
 }
 
-/* Parse one directive of a prefix; false: unknown directive. */
+/* Parse one directive of a prefix.  Returns false if the directive does not belong to a prefix. */
 static bool parse_prefix_directive(ptx_parser *p, struct prefix *x)
 {
 	ptx_token t = p->tok;
@@ -124,7 +124,7 @@ static void parse_prefix(ptx_parser *p, struct prefix *x)
 		ptx_fail_at(p, &p->tok, "PTX has no vectors of predicates");
 }
 
-/* Parse the 5> of %r<5>.  It is not an expression, because '>' would be an operator. */
+/* Parse the 5> of %r<5>.  The 5 is not parsed as an expression, because the '>' would be an operator of it. */
 static uint64_t parse_range(ptx_parser *p)
 {
 	const uint64_t count = p->tok.value;
@@ -136,7 +136,7 @@ static uint64_t parse_range(ptx_parser *p)
 
 /* ---- registers --------------------------------------------------------------------------- */
 
-/* A table of registers, and the number of its next one. */
+/* The table to which registers are added, and the number of its next register. */
 struct reg_table {
 	ptx_regs *rows;
 	uint32_t *n_flat;
@@ -152,7 +152,7 @@ static struct reg_table registers_of_module(ptx_parser *p)
 	return (struct reg_table){ &p->module_regs, &p->module.n_flat_regs };
 }
 
-/* Append a row to the table for `count` registers and bind its name. */
+/* Append an entry for `count` registers to the table, and bind their name. */
 static uint32_t add_registers(ptx_parser *p, struct reg_table to, const ptx_token *where, const struct prefix *x, uint32_t name,
 			      uint64_t count, bool ranged)
 {
@@ -172,7 +172,7 @@ static uint32_t add_registers(ptx_parser *p, struct reg_table to, const ptx_toke
 			      .count = (uint32_t)count,
 			      .scope = p->scope };
 	*to.n_flat += (uint32_t)flat;
-	if (count) /* %r<0> declares nothing */
+	if (count) /* %r<0> declares no register */
 		ptx_bind(p, where, name, PTX_IS_REGS, row, ranged ? (uint32_t)count : 0);
 	return row;
 }
@@ -200,7 +200,7 @@ void ptx_parse_registers(ptx_parser *p)
 
 /* ---- variables --------------------------------------------------------------------------- */
 
-/* Parse [4][][3]; the sizes become rows of module->dims. */
+/* Parse [4][][3], and append the sizes to module->dims. */
 static void parse_dims(ptx_parser *p, gpul_ptx_var *v)
 {
 	v->first_dim = PTX_N(p->dims);
@@ -217,7 +217,7 @@ static void parse_dims(ptx_parser *p, gpul_ptx_var *v)
 	}
 }
 
-/* Set the size in bytes; n_elements is the number of elements of a [] with an initializer. */
+/* Set the size of a variable in bytes. n_elements: the number of elements in the initializer of an array of unknown size, []. */
 static void set_bytes(ptx_parser *p, const ptx_token *where, gpul_ptx_var *v, uint64_t n_elements)
 {
 	uint64_t bytes = (uint64_t)gpul_ptx_type_bytes(v->type) * v->vector;
@@ -246,12 +246,13 @@ static void copy_prefix(gpul_ptx_var *v, const struct prefix *x)
 	memcpy(v->unified, x->unified, sizeof v->unified);
 }
 
-/* Bind the name of a variable.  It may be declared twice if one declaration is .extern; it then refers to the other one. */
+/* Bind the name of a variable.  A variable may be declared twice if one declaration is .extern; the name is then bound to the other
+ * declaration. */
 static void bind_variable(ptx_parser *p, const ptx_token *where, const gpul_ptx_var *v, ptx_what what, uint32_t row)
 {
 	ptx_found f;
 
-	if (p->in_body && p->skips_bodies) /* then no name is looked up, and inner scopes are not tracked */
+	if (p->in_body && p->skips_bodies) /* if bodies are skipped, no name in them is looked up, and inner scopes are not tracked */
 		return;
 	bool again = !p->in_body && ptx_names_find(&p->names, where->text, where->bytes, &f) && f.what == PTX_IS_MODULE_VAR;
 
@@ -334,7 +335,7 @@ static void parse_variable(ptx_parser *p, const struct prefix *x, gpul_ptx_linka
 	*ptx_push(p, items) = (gpul_ptx_item){ GPUL_PTX_ITEM_VAR, row };
 }
 
-/* Parse .global .align 4 .u32 a, b[4] = {1, 2}; from the first directive on. */
+/* Parse .global .align 4 .u32 a, b[4] = {1, 2}; the current token is the first directive. */
 void ptx_parse_variables(ptx_parser *p, gpul_ptx_linkage linkage)
 {
 	struct prefix x = { 0 };

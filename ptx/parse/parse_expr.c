@@ -218,7 +218,7 @@ static uint64_t divide_integers(int op, uint64_t a, uint64_t b, bool is_signed)
 {
 	if (!is_signed)
 		return op == '/' ? a / b : a % b;
-	if (b == UINT64_MAX) /* b is -1: avoid INT64_MIN / -1, which is undefined in C */
+	if (b == UINT64_MAX) /* b is -1.  In C, INT64_MIN / -1 is undefined, so compute the result without a division */
 		return op == '/' ? 0 - a : 0;
 	return (uint64_t)(op == '/' ? (int64_t)a / (int64_t)b : (int64_t)a % (int64_t)b);
 }
@@ -279,7 +279,7 @@ static ptx_value apply_integer(ptx_parser *p, const ptx_token *op, ptx_value a, 
 	}
 }
 
-/* Precedence climbing: parse operators whose precedence is at least `least`. */
+/* Parse binary operators whose precedence is at least `least`, by precedence climbing. */
 static ptx_value parse_binary(ptx_parser *p, int least)
 {
 	ptx_value a = parse_unary(p);

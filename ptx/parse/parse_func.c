@@ -1,7 +1,7 @@
 /* parse_func.c — parses kernels and functions: PTX ISA 9.0, chapters 7 and 11. */
 #include "ptx/parse/parser_internal.h"
 
-/* Start the function's registers with those of the module; their names are bound to the same rows. */
+/* Copy the registers of module scope to the start of the function's table, because their names are bound to these indices. */
 static void inherit_registers(ptx_parser *p)
 {
 	for (size_t i = 0; i < p->module_regs.n && !p->heads_only; i++)
@@ -9,7 +9,7 @@ static void inherit_registers(ptx_parser *p)
 	p->func.n_module_regs = p->func.n_flat_regs = p->heads_only ? 0 : p->module.n_flat_regs;
 }
 
-/* Reset the tables of the previous function. */
+/* Clear the tables of the previous function. */
 static void start_function(ptx_parser *p, gpul_ptx_func_kind kind, gpul_ptx_linkage linkage)
 {
 	p->func = (gpul_ptx_func){ .kind = (uint8_t)kind,
@@ -37,8 +37,8 @@ static void keep_tables(ptx_parser *p)
 	f->items = ptx_keep(p, p->items, &f->n_items);
 }
 
-/* Bind the name before the body is parsed, because the body may call itself.  Operands refer to a function by
- * the row of its first declaration. */
+/* Bind the function's name before its body is parsed, because the body may call the function itself.  Operands refer to a function
+ * by the index of its first declaration. */
 static void bind_function(ptx_parser *p, const ptx_token *where, uint32_t row)
 {
 	const gpul_ptx_func *before;
@@ -75,7 +75,7 @@ static void check_prototype(ptx_parser *p, const ptx_token *where)
 		ptx_fail_at(p, where, "'%.*s' was declared with other parameters in line %u", (int)where->bytes, where->text, first->line);
 }
 
-/* Parse the body of a function; fail if the name already has one.  link_definitions() updates the other rows of the name. */
+/* Parse the body of a function.  Fails if the function already has a body. link_definitions() updates the other entries of the name. */
 static void parse_definition(ptx_parser *p, const ptx_token *where, uint32_t row)
 {
 	ptx_found f;
@@ -104,7 +104,7 @@ static void parse_function_attributes(ptx_parser *p)
 	p->func.has_unified = true;
 }
 
-/* Check that the parameters of a kernel fit into its parameter space; ptxas has the same limits. */
+/* Check that the parameters of a kernel fit into the parameter space; the limits are those of ptxas. */
 static void check_param_space(ptx_parser *p, const ptx_token *where, const gpul_ptx_func *f)
 {
 	bool large = p->module.version_major > 8 || (p->module.version_major == 8 && p->module.version_minor >= 1);
@@ -117,7 +117,7 @@ static void check_param_space(ptx_parser *p, const ptx_token *where, const gpul_
 
 		if (v->n_dims && !v->bytes)
 			ptx_fail_at(p, where, "parameter %u is an array without a size", i);
-		end = (end + align - 1) / align * align; /* cannot overflow: end <= limit, and align has 32 bits */
+		end = (end + align - 1) / align * align; /* the sum cannot overflow: end <= limit, and align has 32 bits */
 		if (v->bytes > limit || end + v->bytes > limit)
 			ptx_fail_at(p, where, "the parameters of '%.*s' need more than %llu bytes, the limit of PTX %u.%u",
 				    (int)where->bytes, where->text, (unsigned long long)limit, p->module.version_major,
@@ -126,7 +126,7 @@ static void check_param_space(ptx_parser *p, const ptx_token *where, const gpul_
 	}
 }
 
-/* Add a row for the function whose name is in the token `where`. */
+/* Add an entry for the function whose name is the token `where`. */
 static uint32_t add_function(ptx_parser *p, const ptx_token *where, const struct ptx_place *head)
 {
 	const uint32_t row = PTX_N(p->funcs);
@@ -134,15 +134,16 @@ static uint32_t add_function(ptx_parser *p, const ptx_token *where, const struct
 	bind_function(p, where, row);
 	ptx_push(p, &p->funcs);
 	if (p->skips_bodies && !p->heads_only) {
-		while (p->heads.n < row && !p->status) /* a prototype, which has no body, may have come first */
+		/* fill the gap that prototypes of indirect calls leave; they have entries in funcs, but no body */
+		while (p->heads.n < row && !p->status)
 			ptx_push(p, &p->heads);
 		*ptx_push(p, &p->heads) = *head;
 	}
 	return row;
 }
 
-/* Parse the function up to its body, to p->func, and open its scope.  *row: the row of the function, which is added unless it is
- * known; UINT32_MAX: not known. */
+/* Parse the function up to its body into p->func, and open the function's scope. *row: the index of the function in funcs; if it is
+ * GPUL_PTX_NONE, add an entry and set *row. */
 static void parse_head(ptx_parser *p, gpul_ptx_linkage linkage, uint32_t *row, ptx_token *where)
 {
 	const struct ptx_place head = { p->tok.text - 1, p->tok.line_start, p->tok.line };
@@ -186,7 +187,7 @@ void ptx_parse_function(ptx_parser *p, gpul_ptx_linkage linkage)
 	if (p->tok.kind == '{')
 		parse_definition(p, &where, row);
 	else if (f->kind == GPUL_PTX_FUNC_ENTRY ||
-		 !ptx_at_module_statement(&p->tok)) /* in these cases the ';' may be missing, as in ptxas */
+		 !ptx_at_module_statement(&p->tok)) /* ptxas accepts a .func without ';' before the next statement */
 		ptx_expect(p, ';', "the declaration of a function (or '{' and its body)");
 	ptx_names_close_scope(&p->names);
 	keep_tables(p);

@@ -5,8 +5,8 @@
 
 /* ---- .shared variables of the module ------------------------------------------------------------
  *
- * nvcc declares a __shared__ array at module level.  The mangled names of such arrays have a long common prefix, and a
- * body is searched for that prefix. */
+ * nvcc declares a __shared__ array at module level.  The mangled names of such arrays have a long common prefix, so
+ * each body is searched for that prefix. */
 
 void ptx_note_shared(ptx_parser *p, uint32_t first)
 {
@@ -32,7 +32,8 @@ static bool is_word(char c)
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '$' || c == '%';
 }
 
-/* Return the next place where one of the names may start; NULL: none.  Without a common prefix it is the next word. */
+/* Return the next position where one of the names may start.  NULL: there is none.  If the names have no common prefix, this is the
+ * next word. */
 static const char *find_candidate(const ptx_parser *p, const char *at, const char *end)
 {
 	if (p->shared_prefix_bytes)
@@ -42,7 +43,7 @@ static const char *find_candidate(const ptx_parser *p, const char *at, const cha
 	return at < end ? at : NULL;
 }
 
-/* True if `//` is before this place in the same line; at most 256 bytes are searched. */
+/* True if `//` precedes `at` on the same line; at most 256 bytes are searched. */
 static bool in_comment(const char *from, const char *at)
 {
 	const char *line;
@@ -54,10 +55,10 @@ static bool in_comment(const char *from, const char *at)
 	return memmem(line, (size_t)(at - line), "//", 2);
 }
 
-/* Add a .shared variable to the current function, unless it is already there. */
+/* Add a .shared variable to those of the current function, unless it has been added before. */
 static void add_shared(ptx_parser *p, uint32_t row)
 {
-	uint32_t func = PTX_N(p->funcs); /* 1 + row of the current function */
+	uint32_t func = PTX_N(p->funcs); /* 1 + index of the current function */
 	const gpul_ptx_var v = p->module_vars.at[row];
 
 	while (p->shared_in.n <= row && !p->status)

@@ -1,7 +1,8 @@
 /* parse_index.c — parses array[index], the address of an element: PTX ISA 9.0, 6.4.2.
  *
- * A constant index is an offset.  For a register, instructions that compute the address are inserted before the instruction, because
- * the model has no such operand.  As in ptxas, the index is the lower 32 bits of the register, unsigned, whatever its type.
+ * A constant index is an offset.  For a register, instructions that compute the address are inserted before the instruction,
+ * because the module's data structures have no such operand.  As in ptxas, the index is the lower 32 bits of the register,
+ * unsigned, whatever its type.
  *
  *     ld.global.f32 x, a[r+1];      add.u32 __index7, r, 1;
  *                                   mul.lo.u32 __index8, __index7, 4;               4: the size of an element of a
@@ -9,15 +10,14 @@
  *                                   mad.wide.u32 __index9, __index8, 1, __index9;
  *                                   ld.global.f32 x, [__index9];
  *
- * The offset also has 32 bits, so with 4-byte elements a[-1] is 0xFFFFFFFC bytes past a.
- */
+ * The offset also has 32 bits, so with 4-byte elements a[-1] is 0xFFFFFFFC bytes past a. / */
 #include "ptx/parse/parser_internal.h"
 
 #include <stdio.h>
 
 #include "ptx/vocabulary_internal.h"
 
-/* Declare a register with a name that the text does not use; returns its flat number. */
+/* Declare a register with a name that the text does not use.  Returns its flat number (see gpul_ptx_func). */
 static uint32_t declare_register(ptx_parser *p, const ptx_token *where, uint16_t type)
 {
 	const uint32_t flat = p->func.n_flat_regs, row = PTX_N(p->regs);
@@ -62,7 +62,7 @@ static void add_instruction(ptx_parser *p, const ptx_token *where, gpul_ptx_inst
 	*ptx_push(p, &p->insts) = in;
 }
 
-/* Return the type of the instruction that converts an index of this type; 0: not an integer. */
+/* Return the type for the instruction that converts an index of this type to 32 bits; 0: the type is not an integer. */
 static uint16_t index_type(unsigned type)
 {
 	if (type == GPUL_PTX_MOD_F16 || type == GPUL_PTX_MOD_F32 || type == GPUL_PTX_MOD_F64)
@@ -79,7 +79,7 @@ static uint16_t index_type(unsigned type)
 	}
 }
 
-/* Add instructions that compute the index in a register of 32 bits; return that register. */
+/* Add instructions that compute the index in a 32-bit register, and return that register. */
 static gpul_ptx_operand add_index(ptx_parser *p, const ptx_token *where, gpul_ptx_operand index, uint16_t type)
 {
 	const int64_t plus = index.value.i;
@@ -103,7 +103,7 @@ static gpul_ptx_operand add_index(ptx_parser *p, const ptx_token *where, gpul_pt
 	return index;
 }
 
-/* Add instructions that compute the address of element `index` of the symbol; return the register with the address. */
+/* Add instructions that compute the address of element `index` of a symbol, and return the register with the address. */
 static gpul_ptx_operand add_address(ptx_parser *p, const ptx_token *where, const gpul_ptx_operand *symbol, gpul_ptx_operand index,
 				    uint16_t type, unsigned element_bytes)
 {
@@ -125,7 +125,7 @@ static gpul_ptx_operand add_address(ptx_parser *p, const ptx_token *where, const
 	return address;
 }
 
-/* Parse r or r+1; returns the type of index_type(). */
+/* Parse r or r+1 as an index.  Returns the type for its conversion, from index_type(). */
 static uint16_t parse_index_register(ptx_parser *p, gpul_ptx_operand *index)
 {
 	const ptx_token where = p->tok;
@@ -149,14 +149,14 @@ static uint16_t parse_index_register(ptx_parser *p, gpul_ptx_operand *index)
 	return type;
 }
 
-/* True if the instruction accesses the element, as ld and st do; mov and cvta take its address. */
+/* True if the instruction accesses the array element, as ld and st do. mov and cvta only take its address. */
 static bool accesses_memory(unsigned opcode)
 {
 	return opcode == GPUL_PTX_LD || opcode == GPUL_PTX_LDU || opcode == GPUL_PTX_ST || opcode == GPUL_PTX_ATOM ||
 	       opcode == GPUL_PTX_RED;
 }
 
-/* Parse a constant index, which may be negative; returns its offset in bytes. */
+/* Parse a constant index, which may be negative, and return the offset of its element in bytes. */
 static int64_t parse_constant_offset(ptx_parser *p, unsigned element_bytes)
 {
 	const ptx_token where = p->tok;

@@ -3,7 +3,7 @@
 
 #include "ptx/vocabulary_internal.h"
 
-/* Set the symbol of an initializer from its name t, which is consumed. */
+/* Set the symbol to which an initializer refers. t is its name, which has been consumed. */
 static void parse_init_symbol(ptx_parser *p, const ptx_token *t, gpul_ptx_init *i)
 {
 	ptx_found f = { 0 };
@@ -46,7 +46,7 @@ static void parse_init_address(ptx_parser *p, gpul_ptx_init *i)
 	parse_init_offset(p, i);
 }
 
-/* Find the byte of an address that a mask selects, from 1: 2 for 0xFF00; false: the mask is invalid. */
+/* Find which byte of an address a mask selects: 1 for 0xFF, 2 for 0xFF00, ...  Returns false if the mask is invalid. */
 static bool mask_byte_of(uint64_t mask, uint8_t *byte)
 {
 	for (uint8_t i = 0; i < 8; i++) {
@@ -58,7 +58,7 @@ static bool mask_byte_of(uint64_t mask, uint8_t *byte)
 	return false;
 }
 
-/* Parse a constant, or the mask of an address. */
+/* Parse a constant, or the mask before an address. */
 static void parse_init_constant(ptx_parser *p, gpul_ptx_init *i)
 {
 	ptx_token where = p->tok;
@@ -154,8 +154,8 @@ static void parse_init_scalar(ptx_parser *p, const gpul_ptx_var *v)
 	*ptx_push(p, &p->inits) = i;
 }
 
-/* Parse the elements of dimension `level`: each dimension, and each vector, has a pair of braces.  Missing elements are
- * zero.  *n_outer is set to the number of elements of the outermost dimension, which may be []. */
+/* Parse the elements of dimension `level`.  Each dimension, and each vector, has a pair of braces.  Missing elements are zero.
+ * *n_outer is set to the number of elements of the outermost dimension, whose size may be omitted: []. */
 static void parse_elements(ptx_parser *p, const gpul_ptx_var *v, uint32_t level, uint64_t *n_outer)
 {
 	bool is_vector = level == v->n_dims;
@@ -187,7 +187,7 @@ static void parse_elements(ptx_parser *p, const gpul_ptx_var *v, uint32_t level,
 	ptx_leave(p);
 }
 
-/* Skip an initializer in braces if the size of the variable is known without it; false: it is not skipped. */
+/* Skip an initializer in braces, if the size of the variable is known without it.  Returns false if it has not been skipped. */
 static bool skip_initializer(ptx_parser *p, const gpul_ptx_var *v)
 {
 	unsigned depth = 0;

@@ -1,13 +1,13 @@
 /* parse_lazy.c — parses the bodies of a text that is known to be valid when they are needed.
  *
- *     gpul_ptx_parse_lazy   declarations; each body is skipped, and the place of its function noted
- *     gpul_ptx_need_body    goes back to that place, and parses the function again with its body
+ *     gpul_ptx_parse_lazy   parses the declarations; skips each body, and records where its function begins
+ *     gpul_ptx_need_body    goes back to the beginning of the function, and parses it again with its body
  *
- * The parser is kept, because a body refers to names of the module and adds rows to its tables.  Other threads may read these tables
+ * The parser is kept, because a body refers to names of the module and adds entries to its tables.  Other threads may read these tables
  * meanwhile, so they must not move: each has an address range that is large enough for the whole text, of which the system gives
  * memory only to the pages that are written.
  *
- * Modules of all kinds end here. */
+ * gpul_ptx_module_destroy() at the end of this file destroys modules of all kinds. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,19 +16,19 @@
 #include "ptx/parse/parser_internal.h"
 
 struct ptx_bodies {
-	pthread_mutex_t lock; /* of parser, and of the tables of the module that grow */
+	pthread_mutex_t lock; /* protects the parser, and the tables of the module that grow */
 	ptx_parser parser;
-	bool *parsed; /* by row of funcs that was there at first */
+	bool *parsed; /* for each function that gpul_ptx_parse_lazy() found: its body has been parsed */
 	uint32_t n_rows;
 	const char **strings;
-	size_t room; /* rows of strings */
+	size_t room; /* capacity of `strings` */
 	char file_name[];
 };
 
 enum { MAX_EXTRA_MODS = 256, SPARE_ROWS = 64 };
 
-/* Bytes of text that a row needs at least: "{", "[1", "\"\"", ".loc 1 1 1", ".callprototype _;".  A head is parsed twice, the second
- * time with its body, so its dimensions and pragmas count half. */
+/* The fewest bytes of text for one entry of each table: "{", "[1", "\"\"", ".loc 1 1 1", ".callprototype _;".  The head of a
+ * function is parsed twice, the second time with its body, so entries for dimensions and pragmas count half. */
 enum { SHORTEST_INIT = 1, SHORTEST_DIM = 1, SHORTEST_PRAGMA = 1, SHORTEST_LOC = 10, SHORTEST_PROTOTYPE = 16 };
 
 /* ---- tables that do not move ------------------------------------------------------------------ */
@@ -46,7 +46,7 @@ static void release(void *at, size_t bytes)
 		munmap(at, bytes);
 }
 
-/* Reserve a table that has room for all rows of the text. */
+/* Reserve address space for a table that is large enough for the whole text. */
 #define RESERVE(array, text_bytes, shortest) \
 	((array).room = (text_bytes) / (shortest) + SPARE_ROWS, (array).at = reserve((array).room * sizeof *(array).at), (array).at != NULL)
 #define RELEASE(array) (release((array).at, (array).room * sizeof *(array).at), (array).at = NULL, (array).n = (array).room = 0)
@@ -55,7 +55,7 @@ static bool reserve_tables(struct ptx_bodies *b, size_t text_bytes)
 {
 	ptx_parser *p = &b->parser;
 
-	b->room = text_bytes + SPARE_ROWS; /* each name and the separator after it, and the prefix of a name such as %r7 */
+	b->room = text_bytes + SPARE_ROWS; /* each name is followed by a separator; a name such as %r7 also adds its prefix */
 	b->strings = reserve(b->room * sizeof *b->strings);
 	return b->strings && RESERVE(p->funcs, text_bytes, SHORTEST_PROTOTYPE) && RESERVE(p->inits, text_bytes, SHORTEST_INIT) &&
 	       RESERVE(p->dims, text_bytes, SHORTEST_DIM) && RESERVE(p->locs, text_bytes, SHORTEST_LOC) &&
@@ -80,7 +80,8 @@ static void free_bodies(struct ptx_bodies *b)
 
 /* ---- the module ------------------------------------------------------------------------------- */
 
-/* Check that the names fit: a declaration such as a<60000> has more names than characters.  The other tables always fit. */
+/* Check that the table of names is large enough: a declaration such as a<60000> has more names than characters.  The other tables
+ * are always large enough. */
 static gpul_status check_names(struct ptx_bodies *b, gpul_error *err)
 {
 	if (ptx_names_count(&b->parser.names) <= b->room)
@@ -88,7 +89,7 @@ static gpul_status check_names(struct ptx_bodies *b, gpul_error *err)
 	return b->parser.status = gpul_fail(err, GPUL_ENOMEM, 0, "%s: more than %zu names", b->file_name, b->room);
 }
 
-/* Let the module show the rows that the parser has added. */
+/* Update the module's counts, so that they include the entries that the parser has added. */
 static void show_tables(ptx_parser *p, gpul_ptx_module *m)
 {
 	m->n_funcs = PTX_N(p->funcs);
@@ -170,7 +171,8 @@ gpul_status gpul_ptx_parse_lazy(const char *text, size_t text_bytes, const char 
 
 /* ---- bodies ------------------------------------------------------------------------------------ */
 
-/* Give the row the tables of its body, which the parser has left in p->func; the row's other fields may be read meanwhile. */
+/* Set the fields for the body of a function, which the parser has left in p->func.  Other threads may read the other fields at the
+ * same time. */
 static void set_body(gpul_ptx_func *row, const gpul_ptx_func *f)
 {
 	row->vars = f->vars;

@@ -1,8 +1,8 @@
 /* parse_operand.c — parses operands, and resolves the names in them: PTX ISA 9.0, chapter 6.
  *
- * The children of an operand must be adjacent rows of func->operands, but they may have children themselves.  So
+ * The children of an operand must be adjacent entries of func->operands, but they may have children themselves.  So
  * operands are first pushed to a stack, p->siblings; when a group of children is complete, it is popped and
- * moved to adjacent rows. */
+ * moved to adjacent entries. */
 #include "ptx/parse/parser_internal.h"
 
 #include <stdio.h>
@@ -34,7 +34,7 @@ uint32_t ptx_place_siblings(ptx_parser *p, uint32_t first)
 
 /* ---- names ------------------------------------------------------------------------------- */
 
-/* Return the selector of an element of a vector register, .x .y .z .w or .r .g .b .a; 0: not an element. */
+/* Return the selector for an element of a vector register: .x .y .z .w or .r .g .b .a. 0: no such selector. */
 static unsigned element_selector(const ptx_token *t)
 {
 	const char *at = t->bytes == 1 ? strchr("xyzwrgba", *t->text) : NULL;
@@ -42,7 +42,7 @@ static unsigned element_selector(const ptx_token *t)
 	return at && *at ? GPUL_PTX_SEL_X + (unsigned)(at - "xyzwrgba") % 4 : 0;
 }
 
-/* Read a selector of the video instructions, .b0 .h1 .b3210 .h10; false: not such a selector. */
+/* Read a selector of the video instructions: .b0 .h1 .b3210 .h10.  Returns false if it is not such a selector. */
 static bool video_selector(const ptx_token *t, gpul_ptx_operand *o)
 {
 	bool halves = t->text[0] == 'h';
@@ -93,7 +93,7 @@ static void register_operand(ptx_parser *p, const ptx_found *f, gpul_ptx_operand
 		parse_selector(p, row, o);
 }
 
-/* Parse a special register such as %tid.x: t is "%tid"; its selector is the current token. */
+/* Parse a special register such as %tid.x. t is "%tid"; the current token is its selector, ".x". */
 static bool special_operand(ptx_parser *p, const ptx_token *t, gpul_ptx_operand *o)
 {
 	char text[64];
@@ -141,7 +141,8 @@ static void symbol_operand(const ptx_found *f, gpul_ptx_operand *o)
 	o->index = f->row;
 }
 
-/* Parse a name: a register, special register, symbol, or label (of the kinds in `labels`; perhaps declared later). */
+/* Parse a name: a register, special register, symbol, or label. labels: the kinds of label that are permitted; a label may be
+ * declared later. */
 static void parse_name(ptx_parser *p, unsigned labels, gpul_ptx_operand *o)
 {
 	ptx_token t = p->tok;
@@ -163,10 +164,10 @@ static void parse_name(ptx_parser *p, unsigned labels, gpul_ptx_operand *o)
 	else if (labels)
 		unresolved_operand(p, &t, labels, o);
 	else
-		ptx_find_symbol(p, &t, &f); /* this call fails and suggests a similar name */
+		ptx_find_symbol(p, &t, &f); /* fails, with a message that suggests a similar name */
 }
 
-/* Check that the label has a kind that the operand may refer to; else fail. */
+/* Check that the operand may refer to labels of this kind; fail if not. */
 static bool check_label_kind(ptx_parser *p, const struct ptx_unresolved *u, const ptx_found *f)
 {
 	if (f->what == PTX_IS_LABEL && u->labels & PTX_LABEL(p->labels.at[f->row].kind))
@@ -178,7 +179,8 @@ static bool check_label_kind(ptx_parser *p, const struct ptx_unresolved *u, cons
 	return false;
 }
 
-/* Complete the unresolved operands, from `first` on, whose labels are declared in the scope that ends; at_end: complete all. */
+/* When a scope ends, complete the operands, from `first` on, that refer to labels of this scope. at_end: complete all unresolved
+ * operands. */
 void ptx_resolve_labels(ptx_parser *p, size_t first, bool at_end)
 {
 	struct ptx_unresolved *rows = p->unresolved.at;
@@ -223,7 +225,7 @@ static void constant_operand(ptx_parser *p, gpul_ptx_operand *o)
 	}
 }
 
-/* Parse an offset after a name: + 8, - 4, + -4 */
+/* Parse the offset after a name: + 8, - 4, + -4 */
 static int64_t parse_offset(ptx_parser *p)
 {
 	ptx_token where = p->tok;
@@ -243,7 +245,7 @@ static int64_t parse_offset(ptx_parser *p)
 	return (int64_t)offset;
 }
 
-/* Parse operands up to the closing bracket; the opening bracket is consumed. */
+/* Parse operands up to the closing bracket.  The opening bracket has been consumed. */
 static void parse_children(ptx_parser *p, int close, const char *after, gpul_ptx_operand *o)
 {
 	uint32_t first = PTX_N(p->siblings);
@@ -257,7 +259,7 @@ static void parse_children(ptx_parser *p, int close, const char *after, gpul_ptx
 	o->first_child = ptx_place_siblings(p, first);
 }
 
-/* Parse .unified after an address.  It promises that the address is the same in all threads, and is only a hint for ptxas. */
+/* Parse .unified after an address: a hint for ptxas that the address is the same in all threads. */
 static void parse_unified_address(ptx_parser *p, gpul_ptx_operand *o)
 {
 	ptx_token where = p->tok;
@@ -269,7 +271,7 @@ static void parse_unified_address(ptx_parser *p, gpul_ptx_operand *o)
 		ptx_fail_at(p, &where, "only the address of ld, ldu or atom can be .unified");
 }
 
-/* Parse [base + offset], and [map, {x, y}] of textures and tensors. */
+/* Parse an address: [base + offset], and [map, {x, y}] of textures and tensors. */
 static void parse_address(ptx_parser *p, gpul_ptx_operand *o)
 {
 	uint32_t first = PTX_N(p->siblings);
@@ -300,7 +302,7 @@ static void parse_name_operand(ptx_parser *p, unsigned labels, gpul_ptx_operand 
 	}
 	parse_name(p, labels, o);
 	if (o->kind == GPUL_PTX_OP_REG && p->tok.kind == '+' && !o->value.i)
-		o->value.i = parse_offset(p); /* ptxas accepts r+1, but not r-1 */
+		o->value.i = parse_offset(p); /* ptxas accepts r+1 in an address, but not r-1 */
 	if (o->kind != GPUL_PTX_OP_SYMBOL)
 		return;
 	if (p->tok.kind == '[')
@@ -320,7 +322,7 @@ static void parse_negated(ptx_parser *p, gpul_ptx_operand *o)
 		if (o->kind != GPUL_PTX_OP_REG)
 			ptx_fail_at(p, &sign, "only a register or a constant can be negated");
 		o->negated = true;
-	} else if (!p->status) { /* the operand is a constant: parse it again, including the sign */
+	} else if (!p->status) { /* the operand is a constant expression: go back, and parse it again with its sign */
 		p->lexer = before;
 		p->tok = sign;
 		constant_operand(p, o);
@@ -384,7 +386,7 @@ void ptx_parse_operand(ptx_parser *p, unsigned labels)
 	ptx_leave(p);
 }
 
-/* Parse any operand, or an argument list ( a, b ). */
+/* Parse an operand of a call, which may be a list ( a, b ). */
 void ptx_parse_call_operand(ptx_parser *p)
 {
 	gpul_ptx_operand o = { .kind = GPUL_PTX_OP_LIST };

@@ -17,7 +17,7 @@ void ptx_parse_pragma(ptx_parser *p, ptx_items *items)
 	ptx_expect(p, ';', "a pragma");
 }
 
-/* Parse "16, 2, 1": one to three numbers; missing numbers are 1. */
+/* Parse one to three numbers such as "16, 2, 1"; missing numbers are set to 1. */
 static void parse_triple(ptx_parser *p, int64_t triple[3])
 {
 	for (int i = 0; i < 3; i++)
@@ -29,7 +29,7 @@ static void parse_triple(ptx_parser *p, int64_t triple[3])
 	}
 }
 
-/* Parse one tuning directive; false: unknown directive. */
+/* Parse one tuning directive (.maxntid ...).  Returns false if the directive is not a tuning directive. */
 static bool parse_tuning_word(ptx_parser *p, gpul_ptx_tuning *t)
 {
 	const struct {

@@ -1,4 +1,4 @@
-/* parser.c — handles tokens, error messages, rows and names for all parts of the parser. */
+/* parser.c — handles tokens, error messages, table entries and names for all files of the parser. */
 #include "ptx/parse/parser_internal.h"
 
 #include <stdarg.h>
@@ -24,13 +24,13 @@ void ptx_fail_memory(ptx_parser *p)
 	stop_parsing(p, gpul_fail(p->err, GPUL_ENOMEM, 0, "%s: out of memory while parsing", p->file_name));
 }
 
-/* Return the first byte of a token, which may be the '.' of a directive or the '"' of a string that its .text excludes. */
+/* Return the first byte of a token in the source.  It precedes .text by one for a directive (the '.') and for a string (the '"'). */
 static const char *first_byte(const ptx_token *t)
 {
 	return t->text - (t->kind == PTX_TOK_DOT || t->kind == PTX_TOK_STRING);
 }
 
-/* Write the line and a caret below the column, at most `width` bytes each; "" if width is too small. */
+/* Write the source line, and a caret below the column, at most `width` bytes of each; "" if width is too small. */
 static void quote_line(const ptx_parser *p, const ptx_token *where, size_t width, char *out)
 {
 	const char *end = memchr(where->line_start, '\n', (size_t)(p->lexer.end - where->line_start));
@@ -40,7 +40,7 @@ static void quote_line(const ptx_parser *p, const ptx_token *where, size_t width
 	*out = 0;
 	if (width < 12)
 		return;
-	if (column >= width) /* show the text before the column rather than after it */
+	if (column >= width) /* if the line is too long, prefer the text before the column to the text after it */
 		from = column - width / 2;
 	if (line_bytes > from + width)
 		line_bytes = from + width;
@@ -71,12 +71,12 @@ void ptx_fail_at(ptx_parser *p, const ptx_token *where, const char *fmt, ...)
 	int n = snprintf(text, sizeof text, "%s%s:%u:%zu: %s", skip ? "..." : "", p->file_name + skip, where->line,
 			 (size_t)(first_byte(where) - where->line_start) + 1, message);
 	size_t left = sizeof text - (size_t)n;
-	/* 4 bytes are two line ends, the caret and a NUL */
+	/* 4 bytes for two line ends, the caret and a NUL */
 	quote_line(p, where, left > 4 ? (left - 4) / 2 < 90 ? (left - 4) / 2 : 90 : 0, text + n);
 	stop_parsing(p, gpul_fail(p->err, GPUL_EFORMAT, (int)(first_byte(where) - p->lexer.start), "%s", text));
 }
 
-/* ---- rows, tokens, names ----------------------------------------------------------------- */
+/* ---- table entries, tokens, names ----------------------------------------------------------------- */
 
 void *ptx_row(ptx_parser *p, void *row)
 {
@@ -129,13 +129,13 @@ static const char *kind_text(int kind, char buf[4])
 	case PTX_TOK_F32:
 	case PTX_TOK_F64:
 		return "a floating-point number";
-	default: /* tokens of one character; no caller expects another kind */
+	default: /* a one-character token; no caller expects another kind */
 		snprintf(buf, 4, "'%c'", kind);
 		return buf;
 	}
 }
 
-/* Fail with "expected X after Y, found Z". */
+/* Fail with the message "expected X after Y, found Z". */
 void ptx_fail_expected(ptx_parser *p, const char *what, const char *after)
 {
 	const ptx_token *t = &p->tok;
@@ -199,7 +199,7 @@ uint32_t ptx_expect_word(ptx_parser *p, const char *what, ptx_token *where)
 	return name;
 }
 
-/* Return the number of a modifier that is not in the vocabulary; the modifier is kept by name. */
+/* Return the number for a modifier that is not in the vocabulary.  The module stores the modifier's name. */
 static uint16_t extra_mod(ptx_parser *p, const ptx_token *dot)
 {
 	uint32_t name = ptx_intern_tok(p, dot), n = PTX_N(p->extra_mods);

@@ -22,7 +22,7 @@ static bool is_function(const gpul_ptx_operand *o)
 	return o->kind == GPUL_PTX_OP_SYMBOL && o->ref_kind == GPUL_PTX_REF_FUNC;
 }
 
-/* Return the operand that names the called function; NULL: the instruction is not a call. */
+/* Return the operand with the name of the called function; NULL: the instruction is not a call. */
 static const gpul_ptx_operand *callee_of(const gpul_ptx_func *f, const gpul_ptx_inst *in)
 {
 	const gpul_ptx_operand *o = &f->operands[in->first_operand];
@@ -58,8 +58,8 @@ static gpul_status check_addresses(struct strict *s, const gpul_ptx_func *f, con
 	return GPUL_OK;
 }
 
-/* Depth-first search over the functions that a kernel reaches.  A call of a function on the current path is recursion.  state:
- * one element for each row of module->funcs. */
+/* Check the functions that a kernel reaches, by a depth-first search.  A call of a function on the current path is recursion.
+ * state: one element for each entry of module->funcs. */
 static gpul_status check_reached(struct strict *s, unsigned char *state, uint32_t row, unsigned level)
 {
 	const gpul_ptx_func *f = &s->m->funcs[row];
@@ -99,7 +99,7 @@ gpul_status strict_check_abi(struct strict *s)
 	if (!state)
 		return gpul_fail(s->err, GPUL_ENOMEM, 0, "no memory to check %.100s", s->file_name);
 	for (uint32_t i = 0; !st && i < m->n_funcs; i++)
-		if (m->funcs[i].kind == GPUL_PTX_FUNC_ENTRY) /* only from kernels, because ptxas drops functions that no kernel calls */
+		if (m->funcs[i].kind == GPUL_PTX_FUNC_ENTRY) /* check only functions that a kernel calls, because ptxas drops the others */
 			st = check_reached(s, state, i, 0);
 	free(state);
 	return st;

@@ -11,7 +11,7 @@ static gpul_status check_vector(struct strict *s, uint32_t line, const char *nam
 	return GPUL_OK;
 }
 
-/* If a feature is used, check that .version and .target are new enough for it. */
+/* If a feature is used, check that .version and .target are new enough for the feature. */
 static gpul_status need(struct strict *s, uint32_t line, bool used, const char *what, unsigned ptx, unsigned sm)
 {
 	if (!used)
@@ -110,7 +110,7 @@ static bool same_parameters(const gpul_ptx_var *a, uint32_t n_a, const gpul_ptx_
 	return n_a == n_b;
 }
 
-/* Errors are reported at the line of the alias's declaration, because the model does not have the line of .alias. */
+/* Errors are reported at the line where the alias is declared, because the parsed module does not contain the line of .alias. */
 static gpul_status check_alias(struct strict *s, uint32_t row)
 {
 	const gpul_ptx_module *m = s->m;

@@ -1,4 +1,4 @@
-/* match.c — finds the row of forms_*.c that describes an instruction, or explains why none does. */
+/* match.c — finds the table entry in forms_*.c that describes an instruction, or explains why none does. */
 #include "ptx/strict/strict_internal.h"
 
 #include <stdio.h>
@@ -6,36 +6,36 @@
 
 enum { MAX_GROUPS = 16, EXPECTED_BYTES = 160 };
 
-/* The cost of each kind of mismatch between an instruction and a row: a wrong type costs less than a wrong modifier. */
+/* The cost of each kind of mismatch between an instruction and a table entry.  A wrong type costs less than a wrong modifier. */
 enum { COST_ORDER = 3, COST_GROUP = 4, COST_COUNT = 4, COST_MOD = 5, COST_TYPE = 6, COST_OPEN = 3 };
 
 struct group {
-	char kind;  /* 0, or '?', '!', '+', '.' as in strict_internal.h */
-	bool first; /* marked by '^' in the row */
+	char kind;  /* 0, or '?', '!', '+', '.': see strict_internal.h */
+	bool first; /* marked by '^' in the table */
 	bool type;
 	const char *names;
 	size_t n_bytes;
 };
 
-/* A mismatch between an instruction and a row.  The one with the lowest cost gives the best explanation. */
+/* A mismatch between an instruction and a table entry.  The mismatch with the lowest cost gives the best explanation. */
 struct miss {
 	unsigned cost;
 	enum { MISS_NOTHING, MISS_TYPE, MISS_GROUP, MISS_MOD, MISS_ORDER, MISS_COUNT } kind;
-	unsigned mod;         /* index in inst->mods; for GROUP, of the modifier found instead; n_mods: none */
-	unsigned least, most; /* COUNT: the number of operands that the row allows */
+	unsigned mod;         /* index in inst->mods; MISS_GROUP: of the modifier found instead; n_mods: none */
+	unsigned least, most; /* MISS_COUNT: the smallest and largest number of operands */
 	char expected[EXPECTED_BYTES];
 };
 
-/* The state of a search.  Of rows that match except for .version or .target, the one with the lowest requirements is kept. */
+/* The state of a search.  If entries match except for .version or .target, the one with the lowest requirements is kept. */
 struct search {
 	const gpul_ptx_inst *in;
 	const char *texts[GPUL_PTX_MAX_MODS];
 	const struct strict_form *too_new, *too_old;
 	struct miss miss;
-	bool any; /* the opcode has rows */
+	bool any; /* the table has entries for this opcode */
 };
 
-/* True if `text` is one of the words in a list, which are separated by `sign`. */
+/* True if `text` is one of the words in a list. `sign` separates the words. */
 static bool is_listed(const char *list, size_t n_bytes, char sign, const char *text)
 {
 	const char *end = list + n_bytes;
@@ -87,7 +87,7 @@ static unsigned read_groups(const char *mods, struct group *groups)
 	return n;
 }
 
-/* Append modifiers, as ".a, .b", to the expected ones in the message, each once. */
+/* Append modifiers, in the form ".a, .b", to the expected ones in the message; none is repeated. */
 static void add_expected(struct miss *miss, const char *names, size_t n_bytes)
 {
 	for (const char *at = names, *end = names + n_bytes; at < end;) {
@@ -113,7 +113,7 @@ static void note(struct miss *miss, unsigned cost, int kind, unsigned mod, const
 {
 	miss->cost += cost;
 	if (miss->kind == MISS_MOD && kind == MISS_GROUP)
-		mod = miss->mod; /* .rn was found where .rni is expected */
+		mod = miss->mod; /* for example, .rn was found, but .rni is expected */
 	else if (miss->kind != MISS_NOTHING)
 		return;
 	miss->kind = (unsigned)kind;
@@ -122,7 +122,7 @@ static void note(struct miss *miss, unsigned cost, int kind, unsigned mod, const
 		add_expected(miss, g->names, g->n_bytes);
 }
 
-/* Return the row's group that contains a modifier that is not a type; NONE: none. */
+/* Return the index of the group that contains a modifier which is not a type; NONE: no group does. */
 static unsigned find_group(const struct group *groups, unsigned n, unsigned used, const char *text)
 {
 	for (unsigned k = 0; k < n; k++)
@@ -132,7 +132,8 @@ static unsigned find_group(const struct group *groups, unsigned n, unsigned used
 	return GPUL_PTX_NONE;
 }
 
-/* True if a name of the group starts with `text`, or `text` with that name: .rn is probably a mistake for .rni, or the reverse. */
+/* True if some name of the group begins with `text`, or `text` begins with that name: .rn is probably a mistake for .rni, or the
+ * reverse. */
 static bool is_similar(const struct group *g, const char *text)
 {
 	for (const char *at = g->names, *end = at + g->n_bytes; at < end; at++) {
@@ -155,7 +156,7 @@ static void note_missing(const struct search *a, struct miss *miss, const struct
 		note(miss, similar ? 0 : COST_GROUP + (open ? COST_OPEN : 0), MISS_GROUP, a->in->n_mods, g);
 }
 
-/* True for .sat and similar modifiers, whose repetition ptxas ignores, as in add.sat.sat.s32. */
+/* True for modifiers such as .sat, whose repetition ptxas ignores: add.sat.sat.s32. */
 static bool may_repeat(const char *text)
 {
 	static const char words[] = "cc sat sync shiftamt relu satfinite approx NaN";
@@ -163,7 +164,7 @@ static bool may_repeat(const char *text)
 	return is_listed(words, sizeof words - 1, ' ', text);
 }
 
-/* True if the modifier may be given twice, as .row and .f16 in mma.sync.aligned.m8n8k4.row.row.f32.f16.f16.f32. */
+/* True if the modifier may occur twice, as .row and .f16 do in mma.sync.aligned.m8n8k4.row.row.f32.f16.f16.f32. */
 static bool may_be_twice(const struct search *a, unsigned i)
 {
 	static const char words[] = "row col e4m3 e5m2 e3m2 e2m3 e2m1 tf32 bf16 f16";
@@ -230,7 +231,7 @@ static void compare(const struct search *a, const struct strict_form *row, struc
 			note_missing(a, miss, &groups[k], open);
 }
 
-/* Count the minimum and maximum number of operands of a row. */
+/* Compute the smallest and largest number of operands that the letters `args` allow. */
 static void count_letters(const char *args, unsigned *least, unsigned *most)
 {
 	bool optional = false;
@@ -264,7 +265,7 @@ static bool is_newer(const struct strict_form *a, const struct strict_form *b)
 	return a->sm != b->sm ? a->sm > b->sm : a->ptx > b->ptx;
 }
 
-/* Compare an instruction with one row; true: the row describes it. */
+/* Compare an instruction with one table entry.  Returns true if the entry describes the instruction. */
 static bool try_row(struct strict *s, struct search *a, const struct strict_form *row)
 {
 	struct miss miss = { 0 };
@@ -278,7 +279,7 @@ static bool try_row(struct strict *s, struct search *a, const struct strict_form
 			a->miss.least = miss.least < a->miss.least ? miss.least : a->miss.least;
 			a->miss.most = miss.most > a->miss.most ? miss.most : a->miss.most;
 		} else if (same && miss.kind != MISS_MOD) {
-			for (char *at = miss.expected, *end; *at; at = end) { /* converts ".a, .b" to a|b, one at a time */
+			for (char *at = miss.expected, *end; *at; at = end) { /* add each ".a" of ".a, .b" separately */
 				at += strspn(at, "., ");
 				end = at + strcspn(at, ", ");
 				add_expected(&a->miss, at, (size_t)(end - at));
@@ -313,7 +314,7 @@ static const struct strict_form *search_rows(struct strict *s, struct search *a)
 	return NULL;
 }
 
-/* ---- explain why no row describes the instruction ---------------------------------------------------------------------- */
+/* ---- explain why no form describes the instruction --------------------------------------------------------------------- */
 
 static const char *arch_name(char arch)
 {

@@ -9,10 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LANES = 32, QUADS = 4 /* QUADS: m8n8k4 with .f16 computes four products at a time */ };
+enum { LANES = 32, QUADS = 4 /* m8n8k4 with .f16 computes four products at a time */ };
 
-/* bits: of an element in a register.  group: the types of a and b must be of one group.  sums: the types that d and c may have;
- * 0: not a type of a and b. */
+/* bits: size of an element in a register. group: the types of a and b must have the same group; 0: not a type for a and b. sums:
+ * the types that d and c may have. */
 static const struct type {
 	const char *name;
 	unsigned char bits;
@@ -33,7 +33,7 @@ static const struct type *find_type(const char *text)
 	return NULL;
 }
 
-/* Read the types of d, a, b and c, and the sizes of the matrices; false: the instruction does not have four types. */
+/* Read the types of d, a, b and c, and the sizes of the matrices.  Returns false if the instruction does not have four types. */
 static bool read_form(const struct strict *s, const gpul_ptx_inst *in, const struct type *of[4], unsigned size[3])
 {
 	unsigned n = 0;
@@ -52,7 +52,7 @@ static bool read_form(const struct strict *s, const gpul_ptx_inst *in, const str
 	return n == 4 && size[0];
 }
 
-/* Check the layouts of a and b: they are .row.col; only m8n8k4 with .f16 allows others. */
+/* Check that the layouts of a and b are .row.col. any: also allow the others, as m8n8k4 with .f16 does. */
 static gpul_status check_layouts(struct strict *s, const gpul_ptx_inst *in, bool any)
 {
 	const char *layouts[2] = { "", "" };
@@ -90,8 +90,8 @@ gpul_status strict_check_matrix_types(struct strict *s, const gpul_ptx_inst *in)
 	return check_layouts(s, in, of[1]->group == 'h' && size[0] == 8);
 }
 
-/* Return the number of registers of operand k: 0 is d, 1 is a, 2 is b, 3 is c.  narrow: an element of .e2m1 takes 4 bits;
- * otherwise 8, of which some are unused. */
+/* Return the number of registers of operand k: 0 is d, 1 is a, 2 is b, 3 is c. narrow: an element of type .e2m1 takes 4 bits;
+ * otherwise it takes 8, of which some are unused. */
 static unsigned count_registers(const struct type *t, unsigned k, const unsigned size[3], bool sparse, bool narrow)
 {
 	const unsigned bits = narrow && t->group == '8' ? 4 : t->bits;
@@ -103,7 +103,7 @@ static unsigned count_registers(const struct type *t, unsigned k, const unsigned
 	return n ? n : 1;
 }
 
-/* Return the type of a register, or NONE for any other operand. */
+/* Return the type of a register operand; NONE: the operand is not a register. */
 static unsigned element_type(const struct strict *s, const gpul_ptx_operand *o)
 {
 	return o->kind == GPUL_PTX_OP_REG ? gpul_ptx_reg_row(s->f, o->index)->type : GPUL_PTX_MOD_NONE;

@@ -1,4 +1,4 @@
-/* operands.c — checks the operands of an instruction against the letters of its row. */
+/* operands.c — checks the operands of an instruction against the letters (`args`) of its table entry in forms_*.c. */
 #include "ptx/strict/strict_internal.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@ enum type_class { CLASS_BITS, CLASS_INT, CLASS_FLOAT, CLASS_PACKED, CLASS_PRED }
 struct operand {
 	const gpul_ptx_inst *in;
 	const gpul_ptx_operand *o;
-	unsigned number; /* number of the operand, from 1, for messages */
+	unsigned number; /* number of the operand in the instruction, from 1, for messages */
 };
 
 static enum type_class class_of(unsigned type)
@@ -41,7 +41,7 @@ static enum type_class class_of(unsigned type)
 	}
 }
 
-/* True if a register of type `have` can hold a value of type `want`.  larger: a larger register is allowed. */
+/* True if a register of type `have` can hold a value of type `want`. larger: the register may be larger than the value. */
 static bool accepts(unsigned want, unsigned have, bool larger)
 {
 	unsigned want_bytes = gpul_ptx_type_bytes(want), have_bytes = gpul_ptx_type_bytes(have);
@@ -81,7 +81,7 @@ static gpul_status fail_operand(struct strict *s, const struct operand *a, const
 				expected);
 }
 
-/* Return the state space in the modifiers, without ::cta and the like; NONE: generic. */
+/* Return the state space that the modifiers name, without a suffix such as ::cta; NONE: generic addressing. */
 static unsigned space_of(const gpul_ptx_inst *in)
 {
 	for (unsigned i = 0; i < in->n_mods; i++)
@@ -133,7 +133,7 @@ static gpul_status check_literal(struct strict *s, const struct operand *a, unsi
 		return is_int ? fail_operand(s, a, "a register or a floating-point literal, such as 1.0 or 0f3F800000") : GPUL_OK;
 	case CLASS_PACKED:
 		return fail_operand(s, a, "a register: this type has no literals");
-	case CLASS_BITS: /* mov.b32 r, 0f3F800000: the literal must have as many bits as the type */
+	case CLASS_BITS: /* in mov.b32 r, 0f3F800000 the literal must have as many bits as the type */
 		if (is_int || gpul_ptx_type_bytes(type) == (a->o->kind == GPUL_PTX_OP_F32 ? 4 : 8))
 			return GPUL_OK;
 		return fail_operand(s, a,
@@ -143,13 +143,13 @@ static gpul_status check_literal(struct strict *s, const struct operand *a, unsi
 	}
 }
 
-/* True for a vector register as a whole, without .x. */
+/* True for a whole vector register, without a selector such as .x. */
 static bool is_vector(const struct strict *s, const gpul_ptx_operand *o)
 {
 	return o->kind == GPUL_PTX_OP_REG && o->selector == GPUL_PTX_SEL_NONE && gpul_ptx_reg_row(s->f, o->index)->vector > 1;
 }
 
-/* Check a variable as in cvta.global.u64 d, variable. */
+/* Check an operand that is a variable, as in cvta.global.u64 d, variable. */
 static gpul_status check_cvta_variable(struct strict *s, const struct operand *a)
 {
 	const gpul_ptx_var *v = variable_of(s, a->o);
@@ -159,7 +159,7 @@ static gpul_status check_cvta_variable(struct strict *s, const struct operand *a
 	return !v || v->space == space_of(a->in) ? GPUL_OK : fail_operand(s, a, "an address in the state space of the instruction");
 }
 
-/* Check a register or literal against one type. */
+/* Check a register or literal against a type. */
 static gpul_status check_value(struct strict *s, const struct operand *a, unsigned type, bool larger)
 {
 	switch (a->o->kind) {
@@ -195,7 +195,7 @@ static gpul_status check_value(struct strict *s, const struct operand *a, unsign
 	}
 }
 
-/* Check a result: like a value, but not a literal. */
+/* Check a result operand: it may be whatever a value may be, except a literal. */
 static gpul_status check_result(struct strict *s, const struct operand *a, unsigned type, bool larger)
 {
 	if (a->o->kind == GPUL_PTX_OP_INT || a->o->kind == GPUL_PTX_OP_F32 || a->o->kind == GPUL_PTX_OP_F64)
@@ -262,13 +262,13 @@ static gpul_status check_elements(struct strict *s, const struct operand *a, uns
 		unsigned have = child->kind == GPUL_PTX_OP_REG ? gpul_ptx_reg_row(s->f, child->index)->type : GPUL_PTX_MOD_NONE;
 
 		if (have && class_of(have) == CLASS_INT && gpul_ptx_type_bytes(have) == gpul_ptx_type_bytes(type))
-			continue; /* ptxas does not compare the kinds of the elements */
+			continue; /* ptxas does not compare the kinds (signed, unsigned, bits) of the elements */
 		st = check_value(s, &one, type, true);
 	}
 	return st;
 }
 
-/* Check mov: a value, or a vector whose parts together have the size of the type. */
+/* Check an operand of mov: a single value, or a vector whose elements together have the size of the type. */
 static gpul_status check_move(struct strict *s, const struct operand *a, unsigned type)
 {
 	unsigned bytes = gpul_ptx_type_bytes(type);
@@ -437,7 +437,7 @@ static gpul_status check_letter(struct strict *s, const struct operand *a, char 
 	}
 }
 
-/* Check bar.sync 3, 64: barrier number and thread count. */
+/* Check the operands of bar.sync 3, 64: barrier number and thread count. */
 static gpul_status check_barrier(struct strict *s, const gpul_ptx_inst *in)
 {
 	unsigned first = gpul_ptx_has_mod(in, GPUL_PTX_MOD_RED);
@@ -459,7 +459,7 @@ static gpul_status check_barrier(struct strict *s, const gpul_ptx_inst *in)
 	return GPUL_OK;
 }
 
-/* Check call (results), function, (arguments): the numbers of results and arguments must match the function. */
+/* Check the operands of a call, call (results), function, (arguments): their numbers must match the function. */
 static gpul_status check_call(struct strict *s, const gpul_ptx_inst *in)
 {
 	const gpul_ptx_operand *o = &s->f->operands[in->first_operand], *end = o + in->n_operands;
@@ -472,7 +472,8 @@ static gpul_status check_call(struct strict *s, const gpul_ptx_inst *in)
 	const gpul_ptx_func *f = &s->m->funcs[o->index];
 	const uint32_t n_args = ++o < end && o->kind == GPUL_PTX_OP_LIST ? o->n_children : 0;
 
-	if (f->n_params && !f->params[f->n_params - 1].bytes) /* .param .b8 rest[]: any number of bytes, or none */
+	/* a last parameter such as .param .b8 rest[] accepts any number of bytes, or none */
+	if (f->n_params && !f->params[f->n_params - 1].bytes)
 		return GPUL_OK;
 	if (n_args != f->n_params || n_results != f->n_rets)
 		return strict_fail_inst(s, in, "call has %u arguments and %u results: %.80s has %u and %u", n_args, n_results,
@@ -480,7 +481,7 @@ static gpul_status check_call(struct strict *s, const gpul_ptx_inst *in)
 	return GPUL_OK;
 }
 
-/* Check the signs of operands, as in -f1 and !r1, alone or in {...}: only predicates and the operands of vmad may have one. */
+/* Check the signs of operands, as in -f1 and !r1, alone or in {...}.  Only predicates and the operands of vmad may have one. */
 static gpul_status check_signs(struct strict *s, const gpul_ptx_inst *in)
 {
 	for (unsigned i = 0; i < in->n_operands && in->opcode != GPUL_PTX_VMAD; i++) {

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-/* ops: separated by blanks; NULL: all.  mods: groups, separated by blanks; the row applies to instructions with a modifier of
- * every group. */
+/* ops: opcodes, separated by blanks; NULL: all. mods: groups of modifiers, separated by blanks; the entry applies to instructions
+ * that have a modifier of every group. ptx, sm: the oldest .version and .target. */
 static const struct since {
 	const char *ops, *mods;
 	unsigned char ptx, sm;
@@ -59,7 +59,7 @@ static const struct since {
 	{ "ldmatrix stmatrix movmatrix wgmma mma wmma", "f64 m16n8k4|m16n8k8|m16n8k16", 78, 90 },
 };
 
-/* Names of special registers, or prefixes of names. */
+/* Names of special registers, or prefixes of their names. */
 static const struct {
 	const char *name;
 	unsigned char ptx, sm;
@@ -91,7 +91,7 @@ static const struct {
 	{ "lanemask_", 20, 20 },
 };
 
-/* True for the 64-bit special registers, which mov.u64 reads. */
+/* True for a 64-bit special register, which must be read with mov.u64. */
 static bool is_wide(const char *name)
 {
 	return !strcmp(name, "clock64") || !strcmp(name, "globaltimer") || !strcmp(name, "gridid") || !strcmp(name, "current_graph_exec") ||

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* For each major version of PTX, the last minor version; all earlier minor versions exist. */
+/* For each major version of PTX, its last minor version.  All earlier minor versions exist. */
 static const unsigned char newest_minor[] = { [1] = 5, [2] = 3, [3] = 2, [4] = 3, [5] = 1, [6] = 5, [7] = 8, [8] = 8, [9] = 0 };
 
-/* For each GPU, the first .version that has its targets (sm_N, sm_Na, sm_Nf); 0: no such target. */
+/* For each GPU architecture, the first .version that supports its targets sm_N, sm_Na and sm_Nf; 0: there is no such target. */
 static const struct {
 	unsigned char sm, plain, a, f;
 } targets[] = {
@@ -41,7 +41,8 @@ unsigned gpul_ptx_newest_of_cuda(int cuda)
 
 /* ---- .version and .target ----------------------------------------------------------------- */
 
-/* Find the first position of a directive outside comments, because the parser does not keep it.  False: not found. */
+/* Find the first occurrence of a directive outside comments, because the parsed module does not contain its position.  Returns
+ * false if there is none. */
 static bool find_directive(const char *text, size_t n_bytes, const char *word, uint32_t *line, uint32_t *column)
 {
 	const char *end = text + n_bytes, *line_start = text;

@@ -20,7 +20,7 @@ unsigned gpul_ptx_newest_of_cuda(int cuda);
 /** Check a parsed module as ptxas does, for the module's .version and .target.
  *
  * @m          borrowed; the result of gpul_ptx_parse()
- * @text       the source text, borrowed: for details that the parsed module lacks, such as control characters
+ * @text       the source text, borrowed; it is checked for details that the parsed module does not contain, such as control characters
  * @text_bytes its size in bytes
  * @file_name  for messages only
  * @newest     the newest accepted .version, as gpul_ptx_newest_of_cuda() returns it

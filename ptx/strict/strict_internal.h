@@ -1,20 +1,20 @@
 /* strict_internal.h — defines the table of instruction forms, and declares the parts of the check.
  *
  *     base.c      reports
- *     strict.c    .version, .target, and a walk over the module
+ *     strict.c    .version, .target, and calls of the other checks
  *     strict_text.c      characters
  *     declare.c   variables, parameters, directives
  *     abi.c       modules with registers or local variables of module scope
- *     match.c     finds the row of forms_*.c that describes an instruction, or explains why none does
+ *     match.c     finds the form, in forms_*.c, that describes an instruction, or explains why none does
  *     since.c     modifiers and special registers: the oldest .version and .target
- *     operands.c  the operands of an instruction, as its row describes them
+ *     operands.c  the operands of an instruction, as its form describes them
  *     matrix.c    the types and operands of mma */
 #ifndef GPULOAD_PTX_STRICT_INTERNAL_H
 #define GPULOAD_PTX_STRICT_INTERNAL_H
 
 #include "ptx/strict/strict.h"
 
-/* One row: the instructions that ptxas accepts.
+/* An entry of forms_*.c: a form of instructions that ptxas accepts.
  *
  * ops    opcodes, separated by blanks
  * mods   groups, separated by blanks, of modifiers, separated by '|'.  An instruction has exactly one modifier of each group.
@@ -48,40 +48,40 @@ struct strict_form {
 	unsigned char until, until_sm;
 };
 
-/* The tables, each ends with a row whose ops is NULL. */
+/* The tables of all forms.  Each ends with an entry whose ops is NULL. */
 extern const struct strict_form strict_arithmetic[], strict_float[], strict_convert[], strict_memory[], strict_sync[], strict_special[];
 
-struct strict_seen { /* an instruction that was found correct, apart from its operands */
+struct strict_seen { /* an instruction that was found correct, except that its operands have not been checked */
 	const struct strict_form *form;
 	gpul_ptx_inst inst;
 	bool used;
 };
 
-struct strict { /* a check in progress */
+struct strict { /* the state of a check */
 	const gpul_ptx_module *m;
 	const gpul_ptx_func *f; /* the function that is being checked; NULL: none */
 	const char *file_name;
-	unsigned version, sm; /* of the module; version 78 is 7.8 */
+	unsigned version, sm; /* .version of the module; 78 is 7.8 */
 	gpul_error *err;
-	struct strict_seen seen[256]; /* cache, indexed by a hash of opcode and modifiers */
+	struct strict_seen seen[256]; /* cache of matched instructions, indexed by a hash of opcode and modifiers */
 };
 
-/* Report an error at a position; returns GPUL_EFORMAT. */
+/* Report an error at a position in the source.  Returns GPUL_EFORMAT. */
 gpul_status strict_fail(struct strict *s, uint32_t line, uint32_t column, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 gpul_status strict_fail_inst(struct strict *s, const gpul_ptx_inst *in, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
-/* True if the modifier is a type, such as .u32 or .f16x2.  `text` is the modifier's text. */
+/* True if the modifier is a type such as .u32 or .f16x2. text: the name of the modifier. */
 bool strict_is_type(unsigned mod, const char *text);
-/* Return the n-th type of an instruction, from 0, as a modifier; NONE: it has fewer types. */
+/* Return the n-th type among an instruction's modifiers, from 0; NONE: it has fewer types. */
 unsigned strict_type(const struct strict *s, const gpul_ptx_inst *in, unsigned n);
 
 /* True if the instruction has a modifier with this text. */
 bool strict_has_text(const struct strict *s, const gpul_ptx_inst *in, const char *text);
 
-/* True if the module's target meets the `arch` column of a row. */
+/* True if the module's target satisfies the column `arch` of a table entry. */
 bool strict_has_arch(const struct strict *s, char arch);
 
-/* The checks of all files; each returns GPUL_EFORMAT for the first error. */
+/* The checks of the other files; each returns GPUL_EFORMAT for the first error. */
 gpul_status strict_check_text(struct strict *s, const char *text, size_t n_bytes);
 gpul_status strict_check_declarations(struct strict *s);
 gpul_status strict_check_abi(struct strict *s);
@@ -93,7 +93,7 @@ gpul_status strict_check_operands(struct strict *s, const gpul_ptx_inst *in, con
 gpul_status strict_check_matrix_types(struct strict *s, const gpul_ptx_inst *in);
 gpul_status strict_check_matrix(struct strict *s, const gpul_ptx_inst *in, const gpul_ptx_operand *o, unsigned number);
 
-/* Find the row that describes an instruction; *out is NULL if its opcode has no rows. */
+/* Find the form that describes an instruction. *out is NULL if the tables have no form of its opcode. */
 gpul_status strict_match(struct strict *s, const gpul_ptx_inst *in, const struct strict_form **out);
 
 #endif

@@ -14,7 +14,7 @@ static uint32_t column(const struct place *p)
 	return (uint32_t)(p->at - p->line_start) + 1;
 }
 
-/* Refuse non-ASCII characters everywhere, even in comments and strings. */
+/* Refuse characters that are not ASCII everywhere, even in comments and strings. */
 static gpul_status check_ascii(struct strict *s, struct place p)
 {
 	for (; p.at < p.end; p.at++) {
@@ -29,7 +29,7 @@ static gpul_status check_ascii(struct strict *s, struct place p)
 	return GPUL_OK;
 }
 
-/* Return the end of the comment or string that starts at p->at; p->at itself if none starts there. */
+/* Return the end of the comment or string that begins at p->at; p->at if none begins there. */
 static const char *skip_hidden(const struct place *p)
 {
 	const char *at = p->at, *close;
@@ -46,8 +46,8 @@ static const char *skip_hidden(const struct place *p)
 	return close ? close + 1 : p->end;
 }
 
-/* True if the '-' at p->at follows a name in the instruction that starts at `start`, as in [r-4].  Directives, such as
- * differences of labels in a .section, start with a dot. */
+/* True if the '-' at p->at follows a name in the instruction that begins at `start`, as in [r-4].  Directives are ignored, because
+ * a .section may contain differences of labels; they begin with a dot. */
 static bool follows_name(const struct place *p, const char *start)
 {
 	const char *end = p->at, *at;
@@ -61,11 +61,12 @@ static bool follows_name(const struct place *p, const char *start)
 	at = end;
 	while (at > start && (isalnum((unsigned char)at[-1]) || (at[-1] && strchr("_$%.", at[-1]))))
 		at--;
-	if (at == end || isdigit((unsigned char)*at) || (end - at == 7 && !memcmp(at, "WARP_SZ", 7))) /* a constant precedes the '-' */
+	/* false if a constant precedes the '-' */
+	if (at == end || isdigit((unsigned char)*at) || (end - at == 7 && !memcmp(at, "WARP_SZ", 7)))
 		return false;
 	while (at > start && isspace((unsigned char)at[-1]))
 		at--;
-	return at > start && strchr(",[({|", at[-1]); /* bar.warp.sync -1: the name belongs to the instruction */
+	return at > start && strchr(",[({|", at[-1]); /* in bar.warp.sync -1, the name belongs to the instruction */
 }
 
 gpul_status strict_check_text(struct strict *s, const char *text, size_t n_bytes)
