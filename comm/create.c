@@ -164,8 +164,7 @@ gpul_status gpul_comm_create(const gpul_driver *drv, const gpul_comm_options *op
 		failed = c->boot && gpul_boot_failure(c->boot, &first);
 		if (failed && first.kind == GPUL_RANK_DIED)
 			st = gpul_fail(err, GPUL_ECOMM, GPUL_COMM_RANK_DIED, "%s", first.text);
-		/* another rank failed after it had joined, and returns this error from the calls of its communicator */
-		else if (failed && first.status == GPUL_ECOMM)
+		else if (failed && first.status == GPUL_ECOMM) /* another rank failed after it had created its communicator */
 			st = gpul_fail(err, GPUL_ECOMM, first.native, "%s", first.text);
 		else if (why.status)
 			st = gpul_fail(err, why.status, why.native, "%s", why.text);

@@ -432,8 +432,7 @@ static void connection_failed(void *context, int rank, unsigned conn, const gpul
 		gpul_comm_fail(c, GPUL_COMM_RANK_STALLED, rank,
 			       "rank %d (pid %d) does not run: is it stopped, by SIGSTOP or a debugger?  %.100s", rank,
 			       (int)c->paths[rank].pid, why->what);
-	/* the other process runs, but its heartbeats or acknowledgements no longer arrive over the network */
-	else if (why->native == ETIMEDOUT && !why->by_peer)
+	else if (why->native == ETIMEDOUT && !why->by_peer) /* the process of the other rank runs, so the network is the cause */
 		gpul_comm_fail(c, GPUL_COMM_RANK_FAILED, rank,
 			       "the network between rank %d (%.24s) and rank %d (%.24s) does not deliver data: %.120s", c->rank,
 			       gpul_boot_host_name(c->boot, c->rank), rank, gpul_boot_host_name(c->boot, rank), why->what);
