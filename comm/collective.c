@@ -88,8 +88,7 @@ gpul_status gpul_comm_alltoall(gpul_comm *c, CUdeviceptr send, CUdeviceptr recv,
 	if (n > 1 && gpul_comm_plan_for(c, GPUL_COMM_ALLTOALL, r.send_bytes).algo == GPUL_COMM_ONE_SHOT)
 		return launch(c, &r, stream, err);
 	part_bytes = r.send_bytes / (size_t)n;
-	/* Send to the rank at distance 1, then 2, and so on along the ring, so that not all ranks
-	 * send to the same rank first. */
+	/* Send to the rank at distance 1, then 2, and so on along the ring, so that not all ranks send to the same rank first. */
 	for (int d = 1; d < n; d++) {
 		const int to = (c->rank + d) % n, from = (c->rank + n - d) % n;
 		gpul_comm_transfer *sent = &t.items[t.n++], *received = &t.items[t.n++];

@@ -24,8 +24,7 @@ struct gpul_boot {
 	/* for each rank, a mask of the ranks that this rank reaches through it: for a leader,
 	 * the ranks of its host; for a rank of this host, that rank itself; else 0 */
 	uint32_t reach[GPUL_COMM_MAX_RANKS];
-	/* in a leader: sockets to the ranks of its host; in other ranks: the socket to the
-	 * leader; -1: none */
+	/* in a leader: sockets to the ranks of its host; in other ranks: the socket to the leader; -1: none */
 	_Atomic int socket[GPUL_COMM_MAX_RANKS];
 	/* In jobs over several hosts (hosts/), the connections between rank 0 and the leaders of the other hosts are TCP streams. */
 	struct boot_stream *stream[GPUL_COMM_MAX_RANKS];

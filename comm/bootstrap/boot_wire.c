@@ -142,8 +142,7 @@ boot_got gpul_boot_receive(int socket, struct boot_packet *out, gpul_error *err)
 	ssize_t n;
 
 	out->n_fds = 0;
-	/* ECONNRESET is reported once if the other side closed with unread packets; the packets
-	 * that it sent before can still be read. */
+	/* ECONNRESET is reported once if the other side closed with unread packets; the packets that it sent before can still be read. */
 	do
 		n = recvmsg(socket, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	while (n < 0 && (errno == EINTR || errno == ECONNRESET));

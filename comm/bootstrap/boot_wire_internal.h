@@ -27,8 +27,7 @@ enum boot_type {
 	BOOT_GO,
 	BOOT_DATA,
 	BOOT_FDS,
-	BOOT_CHALLENGE, /* this and the following types are used over TCP only:
-			  * hosts/messages_internal.h */
+	BOOT_CHALLENGE, /* this and the following types are used over TCP only: hosts/messages_internal.h */
 	BOOT_PROOF,
 	BOOT_HOSTS,
 	BOOT_BEAT,
@@ -46,10 +45,8 @@ struct boot_head {
 	int32_t rank;     /* for FDS, and for DATA to rank 0 or a leader: the rank that the data belongs to */
 	uint32_t bytes;   /* size of the payload */
 	uint64_t total;   /* DATA, FDS: number of bytes or descriptors of each rank */
-	uint64_t offset;  /* DATA: offset of the payload in all data that is sent in this
-			     * direction */
-	uint64_t present; /* FDS: bit i is set if descriptor i is in the packet; if it is clear,
-			     * the descriptor is -1 */
+	uint64_t offset;  /* DATA: offset of the payload in all data that is sent in this direction */
+	uint64_t present; /* FDS: bit i is set if descriptor i is in the packet; if it is clear, the descriptor is -1 */
 };
 _Static_assert(sizeof(struct boot_head) == 56, "as drawn");
 
@@ -98,8 +95,7 @@ boot_got gpul_boot_receive(int socket, struct boot_packet *out, gpul_error *err)
 /* Close the descriptors of a received packet. */
 void gpul_boot_packet_drop(struct boot_packet *p);
 
-/* Identify the process at the other end of a socket.  True if it runs as the same user; *pid is 0
- * if it is in another pid namespace. */
+/* Identify the process at the other end of a socket.  True if it runs as the same user; *pid is 0 if it is in another pid namespace. */
 bool gpul_boot_same_user(int socket, pid_t *pid, gpul_error *err);
 
 const char *gpul_boot_what_name(uint32_t what);

@@ -220,8 +220,7 @@ static gpul_status find_place(gpul_comm_job *job, gpul_error *err)
 	return st;
 }
 
-/* True if an address such as "HOST:PORT" or "[IPv6]:PORT" has a port; an IPv6 address without
- * brackets has none. */
+/* True if an address such as "HOST:PORT" or "[IPv6]:PORT" has a port; an IPv6 address without brackets has none. */
 static bool has_port(const char *address)
 {
 	const char *first = strchr(address, ':'), *last = strrchr(address, ':');

@@ -127,8 +127,7 @@ static gpul_status say_hello(gpul_boot *b, const struct boot_wait *w, gpul_error
 	gpul_boot_machine(&b->job, &hello.machine);
 	if (!gpul_boot_same_user(atomic_load(&b->socket[b->leader]), &leader, err))
 		return GPUL_EUNSUPPORTED;
-	/* A new socket has room for a HELLO.  If the leader has closed the connection, it may
-	 * have sent the reason first. */
+	/* A new socket has room for a HELLO.  If the leader has closed the connection, it may have sent the reason first. */
 	if (gpul_boot_send(atomic_load(&b->socket[b->leader]), &head, &hello, sizeof hello, NULL, 0, &why) == BOOT_GOT_BAD)
 		return gpul_fail(err, why.status, why.native, "%s: %s", w->doing, why.text);
 	st = await_answer(b, leader, w, err);

@@ -98,8 +98,7 @@ const struct notice *gpul_notice_find(void)
 bool gpul_notice_read(const struct notice *n, uint32_t absent, gpul_roster_event *out)
 {
 	uint32_t failed = n ? atomic_load(&n->failed) : 0;
-	uint32_t first = n ? atomic_load(&n->first) : 0; /* read after `failed`, because the launcher writes it
-							   * before `failed` */
+	uint32_t first = n ? atomic_load(&n->first) : 0; /* read after `failed`, because the launcher writes it before `failed` */
 
 	if (first > 0 && first <= GPUL_COMM_MAX_RANKS && absent & 1u << (first - 1)) {
 		*out = (gpul_roster_event){

@@ -28,8 +28,7 @@ bool gpul_comm_slurm_first_node(const char *list, char *out, size_t out_bytes)
 	const char *end = strchr(list, ']');
 	int length;
 
-	if (list[n] == '[') { /* node[07-09,12].rack2: copy the first number as written (07),
-				* then the text after the brackets (.rack2) */
+	if (list[n] == '[') { /* node[07-09,12].rack2: copy the first number as written (07), then the text after the brackets (.rack2) */
 		const size_t digits = strspn(list + n + 1, "0123456789");
 
 		if (!end || !digits || strcspn(end + 1, "[,") != strcspn(end + 1, ","))

@@ -209,8 +209,7 @@ bool gpul_admission_next(gpul_admission *a, gpul_admission_grant *out)
 		return false;
 	size = a->messages[(size_t)(s - a->senders) * a->desc.max_messages + s->first];
 	bytes = size - s->offset < a->desc.grant_bytes ? size - s->offset : a->desc.grant_bytes;
-	/* If the next grant does not fit into the window, wait: smaller grants of other senders
-	 * must not overtake it. */
+	/* If the next grant does not fit into the window, wait: smaller grants of other senders must not overtake it. */
 	if (a->in_flight && (bytes > a->desc.window_bytes || a->in_flight > a->desc.window_bytes - bytes))
 		return false;
 	take_piece(a, s, size, bytes, out);

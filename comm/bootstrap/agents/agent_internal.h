@@ -1,5 +1,4 @@
-/* agent_internal.h — starts and ends an agent: a process, such as ssh, that starts the host launcher (`gpuload comm launch --part`)
- * on another host. */
+/* agent_internal.h — starts and ends agents: processes, such as ssh, that start a host launcher (`--part`) on another host. */
 #ifndef GPULOAD_COMM_BOOTSTRAP_AGENTS_AGENT_INTERNAL_H
 #define GPULOAD_COMM_BOOTSTRAP_AGENTS_AGENT_INTERNAL_H
 

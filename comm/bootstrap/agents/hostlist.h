@@ -11,8 +11,7 @@ extern "C" {
 enum { GPUL_COMM_HOST_NAME_BYTES = 256 };
 
 typedef struct gpul_comm_host {
-	char name[GPUL_COMM_HOST_NAME_BYTES]; /* as passed to the agent: "node1", "user@node1",
-						* "10.0.0.1" */
+	char name[GPUL_COMM_HOST_NAME_BYTES]; /* as passed to the agent: "node1", "user@node1", "10.0.0.1" */
 	int n_ranks;
 } gpul_comm_host;
 

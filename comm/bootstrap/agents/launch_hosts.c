@@ -1,5 +1,4 @@
-/* launch_hosts.c — the launcher over several hosts: connects to all of them, sends them the
- * job, and waits until all ranks have ended. */
+/* launch_hosts.c — the launcher over several hosts: connects to all of them, sends them the job, and waits until all ranks have ended. */
 #include "comm/bootstrap/agents/launch_hosts_internal.h"
 
 #include <errno.h>
@@ -112,8 +111,7 @@ static void wait_and_handle(struct hosts_launch *h, int most_ms)
 			if (fds[1 + 2 * i].revents && is_open(&h->parts[i]))
 				gpul_hosts_receive(h, &h->parts[i]);
 		}
-		/* Time during which this launcher's own output was blocked does not count as
-		 * silence of a host. */
+		/* Time during which this launcher's own output was blocked does not count as silence of a host. */
 		for (int i = 0; i < h->n_parts; i++)
 			if (h->parts[i].received_ns < before)
 				h->parts[i].received_ns += gpul_clock_ns() - before;

@@ -18,14 +18,11 @@ typedef struct gpul_comm_launch_hosts_options {
 	char *const *argv; /* the program and its arguments, terminated by NULL */
 	gpul_comm_hosts hosts;
 	const char *agent;   /* a command line; AGENT HOST COMMAND... runs a shell command on a host; NULL: GPUL_COMM_AGENT */
-	char *const *part;   /* the command on each host, which calls
-				  * gpul_comm_launch_part(); terminated by NULL */
+	char *const *part;   /* the command on each host, which calls gpul_comm_launch_part(); terminated by NULL */
 	const char *address; /* HOST:PORT where rank 0 listens; NULL: chosen on its host */
-	/* interface on which rank 0 listens if address is NULL (see gpul_comm_job); NULL: that
-	 * of the default route */
+	/* interface on which rank 0 listens if address is NULL (see gpul_comm_job); NULL: that of the default route */
 	const char *interface;
-	bool tag;     /* true: prefix each line of a rank's output with its number: "[3]
-				  * " */
+	bool tag;     /* true: prefix each line of a rank's output with its number: "[3] " */
 	int start_ms; /* time for all hosts to answer; 0: GPUL_COMM_START_MS */
 	int grace_ms; /* as in gpul_comm_launch_options */
 } gpul_comm_launch_hosts_options;
