@@ -3,9 +3,9 @@
  *     rank 3 ──waits for──> rank 2 ──waits for──> rank 1, whose kernels wait for no rank: rank 1 is the cause
  *
  * When a wait times out, the rank that it waited for is often not the cause, because it waits for yet another rank.  So the rank
- * whose wait times out first asks all ranks which rank their kernels wait for, collects the answers for a while, and follows the
+ * whose wait times out first asks all ranks which rank their kernels wait for, collects the replies for a while, and follows the
  * chain.  A waiting kernel repeatedly changes a word in host memory (device/wait.cuh): if the word changes after the request, the
- * kernel still waits.  The time limit for answers is measured, not fixed: interpreted kernels on a busy machine get little CPU
+ * kernel still waits.  The time limit for replies is measured, not fixed: interpreted kernels on a busy machine get little CPU
  * time, so the limit is a multiple of the longest time between two changes of such a word. */
 #include <stdio.h>
 #include <time.h>
@@ -23,7 +23,7 @@
 #define ANSWERS (1ull << 33)
 enum { GAP_SHIFT = 48, LONGEST_GAP_MS = 0xffff };
 
-/* The shortest and the longest time to wait for the answers of the other ranks.  A waiting kernel changes its word every 0.7 ms on
+/* The shortest and the longest time to wait for the replies of the other ranks.  A waiting kernel changes its word every 0.7 ms on
  * a GPU, but more rarely if it is interpreted and the CPU is busy.  The maximum is needed because the gap that a rank measures may
  * also include the time between two short waits. */
 /* clang-format off */
@@ -95,8 +95,7 @@ void gpul_comm_watch_waits(gpul_comm *c)
 		w->seen[b] = word;
 		w->seen_ns[b] = now;
 	}
-	/* a kernel is waiting; wake the watch thread, because the program may have launched the kernel in a CUDA graph, without a
-	 * call of the library */
+	/* a kernel is waiting, although the library may not have launched it (it can be part of a CUDA graph), so wake the watch thread */
 	if (changed)
 		gpul_bell_ring(gpul_boot_bell(c->boot));
 	if (!w->asked) {
@@ -105,7 +104,7 @@ void gpul_comm_watch_waits(gpul_comm *c)
 			return;
 		gpul_comm_network_report(c);
 	}
-	/* Checked before this rank answers the request, so that the rank that asked sees this failure before the answer. */
+	/* Checked before this rank replies to the request, so that the requesting rank receives this failure before the reply. */
 	if (!atomic_load(&c->failed) &&
 	    gpul_comm_network_undelivered(c, undelivered_ms(c), GPUL_COMM_TIMED_OUT, "a kernel has waited longer than options.timeout_ms"))
 		return;
@@ -117,9 +116,9 @@ void gpul_comm_watch_waits(gpul_comm *c)
 					     (w->ranks & ~(1u << c->rank)));
 }
 
-/* The ends of the chains of waiting ranks, according to the answers so far. */
+/* The ends of the chains of waiting ranks, according to the replies so far. */
 struct chain {
-	int silent; /* the rank that has not answered, because its process does not run; -1: none */
+	int silent; /* the rank that has not replied, because its process is stopped; -1: none */
 	int late;   /* the rank whose kernels wait for no other rank; -1: none */
 };
 
@@ -146,7 +145,7 @@ static struct chain follow_chain(const gpul_comm *c, int first)
 	return end;
 }
 
-/* Return how long to wait for answers: a multiple of the longest gap that any rank has published, within the limits above. */
+/* Return how long to wait for replies: a multiple of the longest gap that any rank has published, within the limits above. */
 static uint64_t patience_ms(const gpul_comm *c)
 {
 	const uint64_t least = least_ms(c), most = c->interprets ? INTERPRETED_MOST_MS : MOST_MS;
@@ -160,9 +159,9 @@ static uint64_t patience_ms(const gpul_comm *c)
 	return ms < most ? ms : most;
 }
 
-/* Ask all ranks, and collect answers until every rank of the chain waits (the chain is a cycle) or the time limit has passed.  The
- * time is the sum of the sleeps, so that it does not advance while the whole machine is busy or suspended.  Returns false if the
- * communicator has failed meanwhile. */
+/* Ask all ranks which ranks they wait for, and collect the replies until every rank of the chain waits (the chain is a cycle) or
+ * the time limit has passed.  The time is the sum of the sleeps, so that it does not advance while the whole machine is busy or
+ * suspended.  Returns false if the communicator has failed meanwhile. */
 static bool ask_ranks(gpul_comm *c, int first, struct chain *end)
 {
 	const struct timespec nap = { .tv_nsec = NAP_MS * 1000 * 1000 };

@@ -30,7 +30,7 @@ struct rank_info {
 	uint64_t table_hash; /* hash of the tuning table, which must be the same on all ranks */
 };
 
-/* Memory from gpul_comm_alloc(): this rank's memory, and that of the other ranks as this rank maps it. */
+/* Memory from gpul_comm_alloc(): this rank's memory, and the memory of the other ranks as this rank maps it. */
 struct window {
 	gpul_mem *mine; /* this rank's memory; NULL: a free entry */
 	gpul_mem *theirs[GPUL_COMM_MAX_PEERS];
@@ -116,7 +116,7 @@ struct repeated {
 struct wait_watch {
 	uint64_t seen[GPUL_COMM_MAX_BLOCKS], seen_ns[GPUL_COMM_MAX_BLOCKS]; /* the last values of the words, and when they changed */
 	uint64_t gap_ns[2], gaps_ns; /* the longest time between two changes of a word, in the period before gaps_ns and since then */
-	bool asked;                  /* a kernel of some rank has timed out, and that rank has asked which ranks the others wait for */
+	bool asked;                  /* a kernel of some rank has timed out, and that rank has asked which ranks each rank waits for */
 	uint32_t ranks;              /* mask of the ranks for which this rank's kernels have waited since `asked` */
 };
 
@@ -171,10 +171,10 @@ struct gpul_comm {
 	struct gpul_comm_persistent *persistent; /* the persistent kernel; NULL: none has been started */
 	bool persistent_runs;
 
-	gpul_comm_table table; /* all rows of the file options.table */
+	gpul_comm_table table; /* all entries of the tuning table in options.table */
 	char table_path[256];  /* path of the table; "": no table */
 	const struct choice *choices[GPUL_COMM_N_CALLS];
-	struct choice *measured; /* the rows of the table for this communicator */
+	struct choice *measured; /* the entries of the tuning table that apply to this communicator */
 	bool is_measured[GPUL_COMM_N_CALLS];
 	char measured_reason[256], built_in_reason[160];
 	gpul_comm_plan forced; /* set by gpul_comm_plan_force(); valid if is_forced */
@@ -224,7 +224,7 @@ void gpul_comm_arena_sizes(gpul_comm_sizes *s);
 gpul_status gpul_comm_arenas_create(gpul_comm *c, int timeout_ms, gpul_error *err);
 void gpul_comm_arenas_destroy(gpul_comm *c);
 void gpul_comm_arenas_describe(const gpul_comm *c, gpul_comm_view *view);
-/* Allocate device or host memory on every rank, and map that of all ranks.  wanted: the ranks whose memory this rank maps. */
+/* Allocate device or host memory on every rank, and map the memory of the other ranks. wanted: the ranks whose memory this rank maps. */
 gpul_status gpul_comm_map_all(gpul_comm *c, const gpul_mem_desc *desc, const bool *wanted, gpul_mem **mine, gpul_mem **theirs,
 			      int timeout_ms, gpul_error *err);
 

@@ -16,7 +16,7 @@ static const struct kernel_source {
 	const char *name;
 	enum kernel_file file;
 	gpul_comm_call call;
-	gpul_comm_algo algo; /* GPUL_COMM_AUTO: the kernel is not that of a collective */
+	gpul_comm_algo algo; /* GPUL_COMM_AUTO: the kernel does not perform a collective */
 	gpul_comm_proto proto;
 } kernels[N_KERNELS] = {
 #define KERNEL(name, file, function, work, call, algo, proto) \

@@ -406,8 +406,8 @@ bool gpul_comm_network_undelivered(gpul_comm *c, unsigned least_ms, enum gpul_co
 	return false;
 }
 
-/* Called when a connection has failed.  Usually another rank reports the cause more precisely, so wait a while for its report: a
- * rank closes its connections when it learns of a failure, and the report of that failure may arrive later than the closing. */
+/* Called when a connection has failed.  Usually another rank reports the cause more precisely, so wait a while for its report:
+ * after a failure, a rank closes its connections, and its report of the failure may arrive later than the end of the connection. */
 static void connection_failed(void *context, int rank, unsigned conn, const gpul_rdma_failure *why)
 {
 	const int limit_ms = why->native == ESHUTDOWN ? CLOSED_EXPLANATION_MS : EXPLANATION_MS;

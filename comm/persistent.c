@@ -133,7 +133,7 @@ static gpul_status wait_done(const gpul_comm_persistent *p, uint64_t n, int time
 	return GPUL_OK;
 }
 
-/* Write an item into its slot.  Each word contains a flag, so the kernel sees from the flags that the item is complete. */
+/* Write an item into its slot.  Each word contains a flag, from which the kernel knows that the word has been written. */
 static gpul_status push_item(gpul_comm_persistent *p, const gpul_comm_item *item, gpul_error *err)
 {
 	const uint64_t number = p->n_posted + 1;

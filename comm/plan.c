@@ -363,13 +363,13 @@ static void apply_options(const gpul_comm *c, gpul_comm_call call, size_t bytes,
 					     : "the caller's options select the protocol";
 }
 
-/* Explain a choice: which table or option it comes from. */
+/* Return the reason for a choice: the table or option from which it was taken. */
 static const char *reason_of(const gpul_comm *c, gpul_comm_call call, const struct choice *choice)
 {
 	if (c->is_measured[call])
 		return c->measured_reason;
 	if (*c->table_path)
-		return c->built_in_reason; /* keeps the reason, because the tuning table has no row for this call */
+		return c->built_in_reason; /* the built-in reason applies, because the tuning table has no entry for this call */
 	if (choice->algo == GPUL_COMM_TREE)
 		return "the built-in table: a tree needs fewer successive messages than a ring";
 	if (choice->algo == GPUL_COMM_TWO_LEVEL)

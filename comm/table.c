@@ -51,7 +51,7 @@ static bool same_call(const gpul_comm_table_row *a, const gpul_comm_table_row *b
 	return a->call == b->call && a->n_ranks == b->n_ranks && a->transport == b->transport && !strcmp(a->device, b->device);
 }
 
-/* Check that the rows of a call are in ascending order of size, so that exactly one row applies to each size. */
+/* Check that the entries of a call are in ascending order of size, so that exactly one entry applies to each size. */
 static gpul_status check_order(const gpul_rows *r, const gpul_comm_table *t, const gpul_comm_table_row *row)
 {
 	for (size_t i = t->n_rows; i-- > 0;)

@@ -366,7 +366,7 @@ void ptx_put_func(ptx_out *o, const gpul_ptx_func *f)
 }
 
 /* Print a declaration of a function without its body.  The tuning directives of a kernel are omitted, because they belong to its
- * body; those of a function are part of its calling convention. */
+ * body; the tuning directives of a function are part of its calling convention. */
 void ptx_put_func_declaration(ptx_out *o, const gpul_ptx_func *f)
 {
 	put_func_head(o, f);

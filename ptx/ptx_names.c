@@ -167,7 +167,7 @@ bool ptx_names_bind(ptx_names *n, uint32_t name, ptx_what what, uint32_t row, ui
 	return true;
 }
 
-/* Make binding b the result if its scope is deeper than that of the current result. */
+/* Make binding b the result if its scope is deeper than the scope of the current result. */
 static void keep_deeper(const ptx_names *n, uint32_t b, uint32_t number, bool *have, ptx_found *out)
 {
 	const struct ptx_binding *it = binding_at(n, b);

@@ -15,11 +15,11 @@ struct gpul_boot {
 	gpul_comm_job job;
 	struct roster *roster;       /* the roster of the job, mapped */
 	const struct notice *notice; /* the page in which gpuload's launcher reports ended ranks; NULL: there is none */
-	/* lifeline (a robust futex) in this rank's entry of the roster; NULL: the kernel has no robust futexes */
+	/* lifeline (a robust futex) in this rank's entry of the roster; NULL: Linux has no robust futexes */
 	gpul_lifeline *lifeline;
 	struct boot_packet *packet; /* buffer for received packets */
 	int roster_fd;              /* descriptor of the roster, which the leader keeps until all ranks have mapped it; -1: none */
-	int leader;                 /* the lowest rank of this host: the others connect to it */
+	int leader;                 /* the lowest rank of this host, to which the other ranks of the host connect */
 	uint32_t local;             /* mask of the ranks of this host, which share the roster */
 	/* for each rank, a mask of the ranks that this rank reaches through it: for a leader,
 	 * the ranks of its host; for a rank of this host, that rank itself; else 0 */
@@ -196,7 +196,7 @@ gpul_status gpul_boot_poll(gpul_boot *b, struct pollfd *fds, nfds_t n_fds, const
  * @b        the job
  * @rank     the rank
  * @head     see gpul_boot_send()
- * @payload @n_bytes @fds @n_fds  as there
+ * @payload @n_bytes @fds @n_fds  see gpul_boot_send()
  * @w        the wait
  * Errors    as gpul_boot_poll() */
 gpul_status gpul_boot_send_to(gpul_boot *b, int rank, struct boot_head *head, const void *payload, size_t n_bytes, const int *fds,
@@ -219,9 +219,9 @@ gpul_status gpul_boot_receive_from(gpul_boot *b, int rank, const struct boot_wai
  * Errors  as gpul_boot_open()
  * Threads the thread that opens b */
 gpul_status gpul_boot_lead(gpul_boot *b, const char *path, const struct boot_wait *w, gpul_error *err);
-/** See gpul_boot_lead().
+/** As a rank that is not the leader, connect with the ranks of this host; see gpul_boot_lead().
  *
- * @b @path @w  as there
+ * @b @path @w  see gpul_boot_lead()
  * Errors  as gpul_boot_open()
  * Threads the thread that opens b */
 gpul_status gpul_boot_join(gpul_boot *b, const char *path, const struct boot_wait *w, gpul_error *err);

@@ -52,7 +52,7 @@ _Static_assert(sizeof(struct boot_head) == 56, "as drawn");
 
 struct boot_machine {
 	char name[GPUL_COMM_HOST_BYTES]; /* host name that the job's variables give, else that of the machine */
-	char id[40];                     /* boot id of the kernel; "": the job's variables give the name, and only names are compared */
+	char id[40];                     /* Linux's boot id; "": the job's variables give the name, and only names are compared */
 };
 
 struct boot_hello { /* the payload of a HELLO */

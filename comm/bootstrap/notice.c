@@ -35,7 +35,7 @@ gpul_status gpul_notice_create(int *fd, struct notice **out, gpul_error *err)
 				 strerror(error));
 	}
 	n->magic = NOTICE_MAGIC;
-	/* Kernels before 5.1 lack F_SEAL_FUTURE_WRITE, so a rank could write to the page, but it would harm only its own job. */
+	/* Linux before 5.1 lacks F_SEAL_FUTURE_WRITE, so a rank could write to the page, but it would harm only its own job. */
 	(void)fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW);
 	(void)fcntl(file, F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SEAL);
 	high = fcntl(file, F_DUPFD, LEAST_FD);

@@ -146,8 +146,8 @@ static __device__ __forceinline__ void gpul_desk_greet(const gpul_comm_view *com
 	gpul_store_ll_release(&to->words[0], gpul_desk_signature(work), (uint32_t)number);
 }
 
-/* Compare a received signature with that of this rank's call; report a rank that makes another call.  Returns true if the
- * kernel must end. */
+/* Compare the signature of another rank's call with the signature of this rank's call.  If they differ, report it, and return true:
+ * the kernel must end. */
 static __device__ __forceinline__ bool gpul_desk_differs(const gpul_comm_view *comm, const gpul_comm_work *work, uint64_t number, int peer,
 							 uint64_t found)
 {

@@ -97,8 +97,8 @@ static __device__ __forceinline__ uint32_t *gpul_simple_waited(const gpul_prims 
 	return &waited[4 * p->lane + (p->from.step + 2 * p->to.step) % 4];
 }
 
-/* Called by one thread: wait for the credit, the offer and the data, if this step needs them.  The wait for the data comes last,
- * because the others have usually arrived already. */
+/* Called by one thread: wait for the credit, the offer and the data, if this step needs them.  The wait for the data is last,
+ * because the credit and the offer have usually arrived already. */
 template <int HOW> static __device__ __forceinline__ bool gpul_simple_wait(gpul_prims *p)
 {
 	uint32_t waited = HOW & GPUL_RECV ? GPUL_COMM_EVENT_WAIT_DATA : GPUL_COMM_EVENT_WAIT_CREDIT;

@@ -3,7 +3,7 @@
  *     rank 0   part 1 of send ──> scratch of 1 ──> part 0 of recv
  *              part 2 of send ──> scratch of 2 ──> part 0 of recv
  *
- * and the same from the other ranks at the same time. */
+ * The other ranks do the same at the same time. */
 #ifndef GPULOAD_COMM_KERNELS_ONESHOT_ALLTOALL_CUH
 #define GPULOAD_COMM_KERNELS_ONESHOT_ALLTOALL_CUH
 

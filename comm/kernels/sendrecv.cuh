@@ -1,4 +1,4 @@
-/* sendrecv.cuh — the sends and receives of a group, all at once.
+/* sendrecv.cuh — the sends and receives of a group, all at the same time.
  *
  *     transfer 0: send to 1     blocks 0 to 3     ── channels 0 to 3 ──>  rank 1
  *     transfer 1: send to 1     blocks 0 and 1    ── channels 0, 1 ────>  rank 1, after transfer 0

@@ -11,7 +11,7 @@
  * share, the **free bytes**, in flight without asking, so small messages cost no round trip; it gets free bytes back when the
  * fabric acknowledges its puts.  The other half is for **grants**: a sender that needs more asks for the steps that its kernels
  * have posted, and the receiver grants slots in the order of the admission, each one when the window has room for it.  A granted
- * step counts as a whole slot from its grant until the receiver's proxy sees its tail.
+ * step counts as a whole slot from its grant until the receiver's proxy reads its tail.
  *
  * asked and granted are step numbers of one channel, like head and tail: they only increase, each has one writer, and a late or
  * repeated word does no harm.  A receiver with one route has no window, because a single sender cannot cause incast.

@@ -43,7 +43,7 @@ typedef struct gpul_comm_proxy_route {
 	unsigned first_block, block_step; /* the route carries blocks first_block, first_block + block_step, ...; 0: all blocks */
 	const gpul_rdma_region *region;   /* registration of the slots of the mirrors with this connection's NIC */
 	gpul_rdma_conn *conn;             /* after the start, only the proxy's thread uses it */
-	const gpul_comm_inbox *inboxes;   /* mirrors of the other rank's inboxes for this rank, n_blocks of them */
+	const gpul_comm_inbox *inboxes;   /* local copies (mirrors) of the other rank's inboxes for this rank, n_blocks of them */
 	const gpul_comm_outbox *outboxes; /* mirrors of the other rank's outboxes for this rank, n_blocks of them */
 	uint64_t slots;                   /* registered address of the mirror of the inboxes' slots: n_blocks times slots_bytes */
 	gpul_rdma_remote data;            /* the other rank's slots for this rank */

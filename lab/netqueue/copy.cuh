@@ -121,7 +121,7 @@ static __device__ __forceinline__ void gpul_netqueue_copy(unsigned char *to, con
 {
 	const uint32_t to_boundary = (0u - (uint32_t)(uintptr_t)to) % 16, head = to_boundary < n ? to_boundary : n;
 	const uint32_t n_blocks = (n - head) / 16, tail = (n - head) % 16;
-	const uint32_t at = lane < 16 ? lane : head + n_blocks * 16 + lane - 16; /* lanes 0 to 15 store the head, the others the tail */
+	const uint32_t at = lane < 16 ? lane : head + n_blocks * 16 + lane - 16; /* lanes 0 to 15 store the head, lanes 16 to 31 the tail */
 	const bool has_byte = lane < 16 ? lane < head : lane - 16 < tail;
 	const uint32_t shift = (uint32_t)((uintptr_t)from + head) % 16;
 	const uint4 *blocks = (const uint4 *)(from + head - shift);

@@ -16,7 +16,7 @@ enum {
 	PUBLISH_ENTRIES = 64, /* limit of the entries that are published at a time; matters for a large packet with many small pieces */
 	YIELDS = 256,         /* number of turns without progress before the thread sleeps */
 	SLEEP_NS = 50000,
-	LOOK_NS = 100000, /* time between two queries by the calling thread whether the kernel has ended */
+	LOOK_NS = 100000, /* time between two queries by the calling thread of whether the kernel has ended */
 };
 
 struct feeder {

@@ -1,4 +1,4 @@
-/* params.c — the parameters of the model: built-in ones, those of links, and those in files. */
+/* params.c — the parameters of the model: built-in values, values of links, and values from files. */
 #include "lab/predict/params.h"
 
 #include <stdio.h>

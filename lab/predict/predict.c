@@ -16,7 +16,7 @@ enum { RING_SLOTS = 2, TREE_CHUNKS = 8, TREE_LEAST_CHUNK = 4 << 10, TREE_LEAST_S
 struct problem {
 	const gpul_comm_machine *m;
 	const gpul_comm_costs *inside, *across;
-	double n, hosts, local; /* n, H, G; the last host may have fewer ranks */
+	double n, hosts, local; /* n: ranks; H: hosts; G: ranks of each host, except that the last host may have fewer */
 	double stretch;         /* r: the factor by which ranks that share cores lengthen busy times */
 	double step_bytes;      /* S: maximum size of a step in bytes */
 	gpul_comm_proto proto;

@@ -184,7 +184,7 @@ static gpul_status await_hellos(gpul_comm_sparse *s, uint64_t *n_non_zero, gpul_
 
 /* True if the dense algorithm needs to send less.  A dense ring sends each block 2 (n - 1) / n times.  The sparse algorithm sends
  * (n - 1) / n of a rank's non-zero blocks, and each sum that the rank has computed to n - 1 ranks.  So the factor 2 becomes d + u,
- * where d is the density of the data, and u that of the sums, at most n d. */
+ * where d is the density of the data, and u the density of the sums, at most n d. */
 static bool is_dense(const gpul_comm_sparse *s, double density)
 {
 	const double sums = s->n_ranks * density < 1 ? s->n_ranks * density : 1;
@@ -227,8 +227,8 @@ static bool all_done(const gpul_comm_sparse *s)
 	return true;
 }
 
-/* Run until this rank has received everything, and the other ranks have acknowledged its data.  Until then this rank must make
- * progress for the others, too: a provider acknowledges data only while the receiver makes progress. */
+/* Run until this rank has received everything, and the other ranks have acknowledged its data.  Until then this rank must also make
+ * progress for the other ranks: a provider acknowledges data only while the receiver makes progress. */
 static gpul_status exchange(gpul_comm_sparse *s, gpul_error *err)
 {
 	gpul_status st = begin_streams(s, err);

@@ -97,7 +97,7 @@ struct steps {
 	_Atomic uint64_t hellos[GPUL_COMM_MAX_RANKS];
 };
 
-/* What a rank sends to the others about its memory. */
+/* What a rank sends to the other ranks about its memory. */
 struct addresses {
 	gpul_rdma_remote area, steps;
 	uint32_t block, percent;

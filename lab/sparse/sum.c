@@ -37,8 +37,8 @@ static uint16_t bf16_of_f32(float f)
 	return (uint16_t)(f != f ? bits >> 16 | 0x40 : rounded >> 16);
 }
 
-/* The exponent and the mantissa of an f16, shifted to those of an f32, give its value times 2^-112; infinities and NaNs have
- * the exponent 31, which becomes 31 + 112. */
+/* The exponent and the mantissa of an f16, shifted to the positions that they have in an f32, give its value times 2^-112.
+ * Infinities and NaNs have the exponent 31, which becomes 31 + 112. */
 static float f32_of_f16(uint16_t x)
 {
 	const uint32_t magnitude = (uint32_t)(x & 0x7fff) << 13;

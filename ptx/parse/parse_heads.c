@@ -55,7 +55,7 @@ static bool in_comment(const char *from, const char *at)
 	return memmem(line, (size_t)(at - line), "//", 2);
 }
 
-/* Add a .shared variable to those of the current function, unless it has been added before. */
+/* Add a .shared variable to the variables of the current function, unless it has been added before. */
 static void add_shared(ptx_parser *p, uint32_t row)
 {
 	uint32_t func = PTX_N(p->funcs); /* 1 + index of the current function */

@@ -99,7 +99,8 @@ gpul_status strict_check_abi(struct strict *s)
 	if (!state)
 		return gpul_fail(s->err, GPUL_ENOMEM, 0, "no memory to check %.100s", s->file_name);
 	for (uint32_t i = 0; !st && i < m->n_funcs; i++)
-		if (m->funcs[i].kind == GPUL_PTX_FUNC_ENTRY) /* check only functions that a kernel calls, because ptxas drops the others */
+		/* check only functions that a kernel calls, because ptxas drops the other functions */
+		if (m->funcs[i].kind == GPUL_PTX_FUNC_ENTRY)
 			st = check_reached(s, state, i, 0);
 	free(state);
 	return st;

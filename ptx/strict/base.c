@@ -1,4 +1,4 @@
-/* base.c — reports errors, and answers queries about modifiers and targets, for the other files of the check. */
+/* base.c — reports errors, and has queries about modifiers and targets, for the other files of the check. */
 #include "ptx/strict/strict_internal.h"
 
 #include <ctype.h>

@@ -52,7 +52,7 @@ static bool read_form(const struct strict *s, const gpul_ptx_inst *in, const str
 	return n == 4 && size[0];
 }
 
-/* Check that the layouts of a and b are .row.col. any: also allow the others, as m8n8k4 with .f16 does. */
+/* Check that the layouts of a and b are .row.col. any: also allow other layouts, as m8n8k4 with .f16 does. */
 static gpul_status check_layouts(struct strict *s, const gpul_ptx_inst *in, bool any)
 {
 	const char *layouts[2] = { "", "" };

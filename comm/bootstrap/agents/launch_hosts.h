@@ -23,7 +23,7 @@ typedef struct gpul_comm_launch_hosts_options {
 	/* interface on which rank 0 listens if address is NULL (see gpul_comm_job); NULL: that of the default route */
 	const char *interface;
 	bool tag;     /* true: prefix each line of a rank's output with its number: "[3] " */
-	int start_ms; /* time for all hosts to answer; 0: GPUL_COMM_START_MS */
+	int start_ms; /* time in which all hosts must report that they are ready; 0: GPUL_COMM_START_MS */
 	int grace_ms; /* as in gpul_comm_launch_options */
 } gpul_comm_launch_hosts_options;
 

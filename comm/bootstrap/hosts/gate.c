@@ -165,7 +165,7 @@ static gpul_status admit_visitor(struct gate *g, int i, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* Check a PROOF, and answer with rank 0's own proof. */
+/* Check a PROOF, and reply with rank 0's own proof. */
 static gpul_status check_proof(struct gate *g, int i, gpul_error *err)
 {
 	struct visitor *v = &g->visitors[i];

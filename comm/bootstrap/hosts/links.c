@@ -69,7 +69,7 @@ bool gpul_boot_links_send(gpul_boot *b, int rank, struct boot_head *head, const 
 
 /* ---- receive ---- */
 
-/* Report that a host is silent: the kernel has given up the connection.  */
+/* Report that a host is silent: Linux has ended the TCP connection, because data was not acknowledged. */
 static void report_silence(gpul_boot *b, int rank, const gpul_error *why)
 {
 	struct roster_record record = { .kind = GPUL_RANK_DIED,
@@ -86,7 +86,7 @@ static void report_silence(gpul_boot *b, int rank, const gpul_error *why)
 	gpul_boot_publish(b, &record);
 }
 
-/* Copy entries into this host's roster, but only those of ranks on other hosts: no other process writes these. */
+/* Copy received entries of ranks on other hosts into this host's roster.  No other process writes these entries. */
 static void take_beats(gpul_boot *b, int from, const struct boot_beat *beats, int n)
 {
 	for (int i = 0; i < n; i++) {
@@ -176,7 +176,7 @@ int gpul_boot_links_poll(const gpul_boot *b, struct pollfd *fds, int *ranks)
 
 gpul_status gpul_boot_explain_stream(const gpul_comm_job *job, const gpul_error *why, gpul_error *err)
 {
-	if (why->status == GPUL_ESYS) /* the kernel has given up the connection */
+	if (why->status == GPUL_ESYS) /* Linux has ended the TCP connection, because data was not acknowledged */
 		return gpul_fail(err, why->status, why->native, "rank 0 at %s no longer answers (%.40s): its host or the network is down",
 				 job->address, strerror(why->native));
 	return gpul_fail(err, why->status, why->native, "rank 0 at %s sent %s", job->address, why->text);
@@ -215,8 +215,8 @@ bool gpul_boot_links_news(gpul_boot *b, gpul_error *err)
 
 /* ---- send ---- */
 
-/* Collect the roster entries that this rank sends to another one: rank 0 sends those of all other hosts, every other rank sends its
- * own.  Returns their number. */
+/* Collect the roster entries to send to another rank: rank 0 sends the entries of all other hosts, every other rank sends its own
+ * entry.  Returns their number. */
 static int make_beats(const gpul_boot *b, int to, struct boot_beat *out)
 {
 	int n = 0;

@@ -93,7 +93,7 @@ enum boot_side { BOOT_VISITOR, BOOT_RANK_0 };
 /* Compute one side's proof that it knows the secret, for a HELLO and a CHALLENGE. */
 void gpul_boot_proof(const char *secret, enum boot_side side, const struct boot_visit *hello,
 		     const unsigned char challenge[BOOT_NONCE_BYTES], unsigned char out[GPUL_SHA256_BYTES]);
-/* Get random bytes; false: the kernel has none. */
+/* Get random bytes.  Returns false if Linux provides none. */
 bool gpul_boot_nonce(unsigned char out[BOOT_NONCE_BYTES]);
 
 #endif

@@ -23,7 +23,7 @@ struct boot_stream {
 gpul_status gpul_boot_stream_create(int fd, size_t payload_bytes, struct boot_stream **out, gpul_error *err);
 void gpul_boot_stream_destroy(struct boot_stream *s); /* accepts NULL; does not close the socket */
 
-/* Make the kernel end the connection if data stay unacknowledged for lost_ms, because the host no longer answers. */
+/* Make TCP end the connection if data stay unacknowledged for lost_ms, because the other host is down or unreachable. */
 void gpul_boot_stream_watch(struct boot_stream *s, int lost_ms);
 
 /* Send one packet without blocking; its last part may remain in the stream.  BOOT_GOT_NOTHING:

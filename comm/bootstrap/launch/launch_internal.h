@@ -85,7 +85,7 @@ void gpul_launch_restore_signals(struct launch *l);
 
 /* Handle the end of a rank. text: how it ended; "": use the status from waitpid(). */
 void gpul_launch_note_end(struct launch *l, int rank, int status, const char *text);
-/* Reap the ranks of this host that have ended; returns the number of those that still run. */
+/* Reap the ranks of this host that have ended.  Returns the number of ranks that still run. */
 int gpul_launch_reap(struct launch *l);
 /* Start the stages that are due.  Returns the poll() time-out until the next stage; -1: no further stage. */
 int gpul_launch_next_stage(struct launch *l);

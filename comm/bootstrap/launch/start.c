@@ -58,8 +58,8 @@ static _Noreturn void become_rank(char *const *argv, const struct rank_files *fi
 {
 	int error, null;
 
-	/* The kernel sends SIGKILL when the thread that started this process ends.  If the launcher had ended before prctl(), the
-	 * parent is another process. */
+	/* Linux sends SIGKILL when the thread that started this process ends.  If the launcher had ended before prctl(), the parent
+	 * is another process. */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != launcher)
 		_exit(126);
 	sigprocmask(SIG_SETMASK, mask, NULL);
