@@ -37,7 +37,7 @@ static void spin(const gpul_boot *b, int rank)
 		;
 }
 
-/* Send a clock time to rank 0 or from it, with the number of the round trip. */
+/* Send a time stamp to another rank, with the number of the round trip. */
 static gpul_status send_time(struct boot_call *c, int to, unsigned round, uint64_t time_ns, gpul_error *err)
 {
 	struct boot_head head = {

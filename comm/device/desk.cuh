@@ -1,4 +1,4 @@
-/* desk.cuh — greetings and goodbyes of a call that uses no channel (layout.h).
+/* desk.cuh — how ranks begin and end a call that uses no channel: by greetings and goodbyes, words in the desk of each rank (layout.h).
  *
  *     rank A                                  rank B
  *     greet: signature, buffers ────────────> greetings[n % 2][A]

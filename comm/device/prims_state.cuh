@@ -29,7 +29,7 @@ struct gpul_prims {
 	unsigned char *direct_to;            /* the receiver's output, or NULL; known after the first direct send */
 	bool knows_direct_to;
 	bool direct_from; /* this rank has offered its output */
-	bool leave;       /* LL, LL128: this thread has given up */
+	bool leave;       /* LL, LL128: this thread has stopped waiting, because the communicator has failed */
 	uint32_t lane;    /* for the trace: 0 to 3, a different number for each gpul_prims of a block */
 };
 

@@ -14,7 +14,7 @@
 enum { WIDE = 16, SHARED_BYTES = 7 /* number of bytes of ".shared" */, LOOK_AHEAD = WIDE + SHARED_BYTES };
 
 typedef unsigned char wide __attribute__((vector_size(WIDE)));
-/* comparisons give a vector, in which each byte is -1 for true or 0 for false */
+/* result of comparing two vectors: each byte is -1 for true, 0 for false */
 typedef signed char mask __attribute__((vector_size(WIDE)));
 
 static wide load_16(const char *at)

@@ -1,7 +1,7 @@
 /* gate.c — how rank 0 gathers a job over TCP: it admits ranks that know the secret, and sends all ranks the list of their
  * hosts.
  *
- * A connection that does not prove that it knows the secret cannot disturb the others, whatever it sends. A connection
+ * A connection that does not prove that it knows the secret cannot disturb other connections, whatever it sends. A connection
  * that knows the secret, but has a wrong rank number or job size, makes the job fail. */
 #include <errno.h>
 #include <stdio.h>

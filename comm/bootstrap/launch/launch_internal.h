@@ -25,7 +25,7 @@ struct rank_process {
 struct orphans {
 	pid_t *known;
 	size_t n_known, room;
-	size_t n_killed; /* processes killed in the current round */
+	size_t n_killed; /* number of processes killed in the current pass over the children */
 	int was_subreaper;
 };
 
