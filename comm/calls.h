@@ -1,5 +1,5 @@
-/* calls.h — the properties of the collectives and of send and receive, from the rows of calls.def.
- * Code tests a property instead of listing the calls that have it. */
+/* calls.h — the properties of the collectives and of send and receive, from calls.def.  Code tests a property instead of listing
+ * the calls that have it. */
 #ifndef GPULOAD_COMM_CALLS_H
 #define GPULOAD_COMM_CALLS_H
 

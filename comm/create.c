@@ -81,7 +81,7 @@ static gpul_status join(gpul_comm *c, const gpul_comm_job *job, gpul_error *err)
 
 	if (!st)
 		gpul_boot_limit(c->boot, deadline_ns, timeout_ms, 0);
-	/* opened only after the ranks have met, so that the other ranks also report an error */
+	/* checked only after the ranks have met, so that the other ranks report the error, too */
 	st = st ? st : check_options(&c->options, err);
 	st = st ? st : open_device(c, err);
 	st = st ? st : gpul_comm_choices_load(c, err);

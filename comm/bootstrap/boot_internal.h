@@ -31,20 +31,20 @@ struct gpul_boot {
 	struct boot_links *links;               /* connections to other hosts; NULL: all ranks are on this machine */
 	char refused[120];                      /* the last connection that rank 0 refused, and why; "": none */
 	int32_t pid[GPUL_COMM_MAX_RANKS];       /* process ids of all ranks, as rank 0 has announced them over TCP */
-	int n_hosts, host[GPUL_COMM_MAX_RANKS]; /* index of each rank's host; set when the ranks have met, with the lock */
+	int n_hosts, host[GPUL_COMM_MAX_RANKS]; /* index of each rank's host; written under `lock` when all ranks have joined */
 	char host_name[GPUL_COMM_MAX_RANKS][GPUL_COMM_HOST_BYTES]; /* names of the hosts, indexed like host[rank] */
 	uint32_t n_calls;                                          /* number of calls begun */
 	uint64_t limit_ns;                                         /* deadline from gpul_boot_limit(); BOOT_NEVER: none */
 	int limit_ms, silent_ms;
 	_Atomic bool in_call;
 	gpul_bell bell;   /* rung at each call, failure and change of a wait word, and by the program: gpul_boot_bell() */
-	_Atomic bool met; /* gpul_boot_open() has succeeded: all ranks have met */
+	_Atomic bool met; /* gpul_boot_open() has succeeded: all ranks have joined the job */
 
 	/* the watch thread, watch.c */
 	pthread_t watcher;
 	bool watching;
 	int stop;             /* eventfd: readable when the thread must end */
-	int alarm;            /* eventfd: readable as soon as the job has failed; part of every poll */
+	int alarm;            /* eventfd: readable as soon as the job has failed; every poll() includes it */
 	pthread_mutex_t lock; /* protects the members below */
 	bool published;       /* this rank has published a failure record */
 	bool reported;        /* on_event has been called */
@@ -123,7 +123,7 @@ const char *gpul_boot_place(const gpul_boot *b, int rank, char out[GPUL_BOOT_PLA
 
 /* Get the identity of this machine, and the host name that the job gives it. */
 void gpul_boot_machine(const gpul_comm_job *job, struct boot_machine *out);
-/* True if two ranks that have met over a Unix socket share a host: the job gives both the same host name, or gives neither of them one. */
+/* True if two ranks that are connected by a Unix socket share a host: the job gives both the same host name, or gives no name to either. */
 bool gpul_boot_same_machine(const struct boot_machine *a, const struct boot_machine *b);
 /* Called by rank 0: number the hosts of all ranks, and write the numbers into the roster. */
 void gpul_boot_number_hosts(gpul_boot *b, const struct boot_machine machines[]);
@@ -134,7 +134,7 @@ void gpul_boot_number_hosts(gpul_boot *b, const struct boot_machine machines[]);
  * Threads the thread that opens b */
 gpul_status gpul_boot_take_hosts(gpul_boot *b, gpul_error *err);
 
-/* A wait of this rank, with what the message of a time-out mentions. */
+/* A wait of this rank, and the facts for the message of a time-out. */
 struct boot_wait {
 	const char *doing; /* what the rank waits for, such as "the meeting of job X" or "gpul_boot_barrier()" */
 	uint32_t call;     /* the number of the call; 0: gpul_boot_open() */
@@ -147,7 +147,7 @@ struct boot_wait {
 struct boot_call {
 	gpul_boot *b;
 	uint32_t what;
-	uint64_t total; /* number of bytes of a block, descriptors of a rank, or rounds of gpul_boot_clocks() */
+	uint64_t total; /* number of bytes of a block, of descriptors of a rank, or of rounds of gpul_boot_clocks() */
 	struct boot_wait wait;
 };
 

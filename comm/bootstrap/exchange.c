@@ -196,7 +196,7 @@ gpul_status gpul_boot_last_barrier(gpul_boot *b, int silent_ms, gpul_error *err)
 
 /* ---- descriptors ------------------------------------------------------------------------------------------------ */
 
-/* Send one rank's descriptors.  Those that are -1, or belong to a rank of another host, are only marked as absent. */
+/* Send one rank's descriptors.  Descriptors that are -1, or belong to a rank of another host, are only marked as absent. */
 static gpul_status send_descriptors(struct boot_call *c, int to, int owner, const int *fds, gpul_error *err)
 {
 	/* also send descriptors to rank 0 and to a leader, which passes them on to the ranks of the owner's host */

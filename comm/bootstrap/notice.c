@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #ifndef F_SEAL_FUTURE_WRITE
-#define F_SEAL_FUTURE_WRITE 0x0010 /* Linux 5.1 */
+#define F_SEAL_FUTURE_WRITE 0x0010 /* in headers since Linux 5.1 */
 #endif
 
 /* The descriptor gets a high number, because shell scripts use low ones for their own files. */

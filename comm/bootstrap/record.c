@@ -25,7 +25,6 @@ const char *gpul_boot_place(const gpul_boot *b, int rank, char out[GPUL_BOOT_PLA
 	return out;
 }
 
-/* Publish this rank's record, unless the job has failed already or the rank has published one. */
 void gpul_boot_publish(gpul_boot *b, const struct roster_record *record)
 {
 	pthread_mutex_lock(&b->lock);
@@ -58,7 +57,6 @@ static void describe_notice(const gpul_boot *b, const gpul_roster_event *e, char
 		snprintf(text, text_bytes, "%s%s", gpul_boot_place(b, e->rank, place), rest);
 }
 
-/* Publish what gpuload's launcher reports; false: it reports nothing. */
 bool gpul_boot_publish_notice(gpul_boot *b)
 {
 	struct roster_record record = { 0 };

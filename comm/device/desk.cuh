@@ -220,8 +220,8 @@ static __device__ __forceinline__ gpul_desk_outcome gpul_desk_meet(const gpul_co
 	bool leave = false, lacks = false;
 
 	if (peer < comm->sizes.n_ranks) {
-		/* Most programs use the same window on all ranks, so the base of this rank's window is loaded while the greeting is
-		 * in flight. */
+		/* Most programs use the same window on all ranks, so the address of that window in each rank is loaded while the
+		 * greeting is in flight. */
 		const uint64_t send_base = comm->windows[work->send_window][peer], recv_base = comm->windows[work->recv_window][peer];
 		uint64_t send = gpul_desk_place(work->send_window, work->send_offset);
 		uint64_t recv = gpul_desk_place(work->recv_window, work->recv_offset);

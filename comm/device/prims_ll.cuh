@@ -24,8 +24,8 @@
 
 enum { GPUL_LL_FREE_STEPS = 4 };
 
-/* Wait until the receiver has freed the slot of the next step, or this thread gives up.  A slow thread may find `head` beyond its
- * own step, because faster threads have written the whole message and the receiver has read it. */
+/* Wait until the receiver has freed the slot of the next step, or the communicator has failed (p->leave).  A slow thread may find
+ * `head` beyond its own step, because faster threads have written the whole message and the receiver has read it. */
 static __device__ __forceinline__ void gpul_flag_wait_credit(gpul_prims *p)
 {
 	if (p->leave || p->to.step < p->credits + GPUL_COMM_STEPS)

@@ -169,8 +169,8 @@ template <int PROTO> static __device__ __forceinline__ void gpul_prims_receive_a
 
 /* ---- several gpul_prims in one block: a rank of a tree or of two rings ---- */
 
-/* LL, LL128: if a thread has given up in one gpul_prims, make it give up in the next one, too, because it must not send data that
- * depends on what it has not received. */
+/* LL, LL128: if a thread has stopped waiting in one gpul_prims because of a failure, make it stop in the next one, too, because it
+ * must not send data that depends on what it has not received. */
 static __device__ __forceinline__ void gpul_prims_follow(gpul_prims *next, const gpul_prims *last)
 {
 	next->leave = next->leave || last->leave;

@@ -26,7 +26,8 @@ static __device__ bool gpul_direct_allgather(const gpul_comm_view *comm, const g
 		return true;
 	if (outcome == GPUL_DESK_FALLBACK)
 		return gpul_desk_end(comm, work, number, began, gpul_ring_allgather<GPUL_COMM_SIMPLE>(comm, work));
-	if (threadIdx.x < n) { /* each rank starts with the next rank's buffer, and ends with its own */
+	/* each rank starts with the next rank's buffer, so that the ranks write to different targets, and ends with its own */
+	if (threadIdx.x < n) {
 		job.to[threadIdx.x] = buffers.recv[(comm->rank + 1 + threadIdx.x) % n] + comm->rank * n_bytes;
 		unaligned = ((uintptr_t)job.to[threadIdx.x] | work->send) % GPUL_PACK_BYTES != 0;
 	}

@@ -26,7 +26,7 @@ enum { LEASE_BEYOND_MS = 7000, NIC_BYTES = 64, SECRET_BYTES = GPUL_COMM_SECRET_B
 /* The purpose of these connections, which both ends prove together with their ranks: rdma/oob/proof.h. */
 enum { PURPOSE_MESH = 1 };
 
-/* What each rank sends to the others about its network: NICs, addresses and ports. */
+/* What each rank sends to the other ranks about its network: NICs, addresses and ports. */
 struct card {
 	uint8_t wanted[GPUL_COMM_MAX_RANKS];
 	uint32_t n_nics;

@@ -106,7 +106,7 @@ static void close_pairs(int pairs[4][2])
 				close(pairs[i][k]);
 }
 
-/* pairs: pipes for the agent's standard input, output and error, and for errno. */
+/* Start a process. pairs: pipes for its standard input, output and error, and for the errno of exec(). */
 static int start_process(char *const *argv, const sigset_t *mask, int pairs[4][2], pid_t *out)
 {
 	const pid_t launcher = getpid();

@@ -13,7 +13,7 @@ bool gpul_frame_fill(struct frame_reader *r)
 	ssize_t n;
 
 	if (r->n == sizeof r->at)
-		return true; /* a whole frame always fits into the buffer, so it has a frame to take */
+		return true; /* the buffer is full, so it contains at least one whole frame */
 	do
 		n = read(r->fd, r->at + r->n, sizeof r->at - r->n);
 	while (n < 0 && errno == EINTR);

@@ -30,8 +30,8 @@ static void send_all(struct hosts_launch *h, enum frame_type type, int number)
 			(void)gpul_frame_write(h->parts[i].agent.to, type, number, NULL, 0, false);
 }
 
-/* End all host launchers.  One on another host kills its ranks when its input is closed; the one on this machine and all agents are
- * killed. */
+/* End all host launchers.  A host launcher on another host kills its ranks when its input is closed; the host launcher on this
+ * machine and all agents are killed. */
 static void end_all(struct hosts_launch *h)
 {
 	for (int i = 0; i < h->n_parts; i++) {
@@ -191,7 +191,7 @@ static bool is_common(const char *variable)
 	return !strncmp(variable, "GPULOAD_", 8);
 }
 
-/* take_job() in part.c reads the fields in this order. */
+/* Send the JOB frame to a host launcher. take_job() in part.c reads the fields in this order. */
 static gpul_status send_job(struct hosts_launch *h, struct host_part *p, const char *address, const char *secret, gpul_error *err)
 {
 	struct frame_texts t = { .at = NULL };

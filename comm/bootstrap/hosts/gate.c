@@ -93,7 +93,7 @@ static gpul_status accept_visitors(struct gate *g, gpul_error *err)
 	}
 }
 
-/* True if a rank that knows the secret contradicts the job; text receives the reason. */
+/* True if a rank that knows the secret has a wrong size or number, or connects twice; text receives the reason. */
 static bool is_contradiction(const struct gate *g, const struct boot_visit *h, char *text, size_t text_bytes)
 {
 	const gpul_comm_job *job = &g->b->job;

@@ -36,7 +36,7 @@ gpul_status gpul_boot_enter(gpul_boot *b, const struct boot_wait *w, gpul_error 
 
 /* Copy the list of hosts that rank 0 has sent, and find the leader and the ranks of this rank's host. */
 void gpul_boot_use_hosts(gpul_boot *b, const struct boot_hosts *hosts);
-/* Write the hosts and processes of all ranks into the roster of this host. */
+/* Write the host and the process id of each rank into the roster of this host. */
 void gpul_boot_write_hosts(gpul_boot *b);
 
 /* ---- links.c ---- */

@@ -24,8 +24,8 @@ enum { BOOT_NONCE_BYTES = 32, BOOT_SMALL_BYTES = 4096 };
 
 /* The purpose of a connection. */
 enum boot_purpose {
-	BOOT_LINK = 1, /* each rank has one to rank 0: heartbeats and failures */
-	BOOT_CALLS,    /* the leader of each other host has one to rank 0: the packets of boot.h's calls */
+	BOOT_LINK = 1, /* each rank has one such connection to rank 0, for heartbeats and failures */
+	BOOT_CALLS,    /* the leader of each other host has one to rank 0, for the packets of the calls in boot.h */
 };
 
 struct boot_visit { /* the payload of a HELLO over TCP */

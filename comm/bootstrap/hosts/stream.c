@@ -29,8 +29,8 @@ void gpul_boot_stream_destroy(struct boot_stream *s)
 	free(s);
 }
 
-/* TCP_USER_TIMEOUT limits how long data and the probes of a silent connection may remain
- * unacknowledged.  A stopped process does not trigger it: its kernel still acknowledges. */
+/* TCP_USER_TIMEOUT limits how long data and the probes of a silent connection may remain unacknowledged.  A stopped process does
+ * not trigger it, because its operating system still acknowledges. */
 void gpul_boot_stream_watch(struct boot_stream *s, int lost_ms)
 {
 	const int on = 1, seconds = 1;
