@@ -49,8 +49,8 @@ static __device__ __forceinline__ void gpul_netqueue_store_byte(unsigned char *t
 	asm volatile("st.global.u8 [%0], %1;" ::"l"(to), "r"(byte) : "memory");
 }
 
-/* Get words 0 to N of the 16-byte block after this lane's block.  The next lane has loaded that block; for the last lane, lane 0
- * has loaded it as part of its next row. */
+/* Get words 0 to N of the 16-byte block that follows this lane's block.  The next lane has loaded that block; for the last lane,
+ * lane 0 has loaded it into its next_row. */
 template <int N> static __device__ __forceinline__ void gpul_netqueue_next(uint4 row, uint4 next_row, uint32_t lane, uint32_t next[4])
 {
 	const uint32_t of_row[4] = { row.x, row.y, row.z, row.w }, of_next[4] = { next_row.x, next_row.y, next_row.z, next_row.w };

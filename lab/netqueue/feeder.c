@@ -23,7 +23,7 @@ struct feeder {
 	gpul_netqueue *q;
 	gpul_netqueue_receiver receiver;
 	gpul_netqueue_producer producer;
-	uint64_t *ends, *done; /* arrays with n_entries and n_blocks elements */
+	uint64_t *ends, *done; /* arrays: n_entries entries, and one element for each of n_blocks thread blocks */
 	unsigned char *bounce;
 	uint64_t limit_ns; /* time-out; 0: none */
 	uint64_t moved_ns; /* time of the most recent progress */

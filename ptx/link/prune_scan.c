@@ -28,7 +28,7 @@ static void skip_body(ptx_lexer *l, ptx_token *t)
 	unsigned depth = 0;
 
 	while (ptx_lexer_skip_body(l, &depth))
-		ptx_lexer_next(l, t); /* skip .shared */
+		ptx_lexer_next(l, t); /* skip the .shared at which ptx_lexer_skip_body() has stopped */
 	ptx_lexer_next(l, t);         /* skip '}' */
 }
 

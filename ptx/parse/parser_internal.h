@@ -59,7 +59,7 @@ typedef struct ptx_parser {
 	ptx_names names;
 
 	/* the module's tables */
-	gpul_ptx_module module; /* the arrays below replace its tables until the module is built */
+	gpul_ptx_module module; /* only its scalar fields are used; the arrays below contain its tables */
 	ptx_vars module_vars;
 	ptx_regs module_regs;
 	ptx_items module_items;
@@ -74,7 +74,7 @@ typedef struct ptx_parser {
 	GPUL_ARRAY(gpul_ptx_str) extra_mods;
 
 	/* the tables of the current function; they are cleared before the next one */
-	gpul_ptx_func func; /* the arrays below replace its tables until the function is complete */
+	gpul_ptx_func func; /* only its scalar fields are used; the arrays below contain its tables */
 	ptx_vars params, rets, func_vars;
 	ptx_items items;
 	GPUL_ARRAY(ptx_token) param_names; /* names of the last parameter list */
