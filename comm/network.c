@@ -261,7 +261,6 @@ static gpul_status allocate_slots(gpul_comm *c, uint64_t n_bytes, gpul_error *er
 	return register_slots(c, &desc, err);
 }
 
-/* Allocate the memory of all pairs of this rank. */
 static gpul_status allocate(gpul_comm *c, gpul_error *err)
 {
 	const struct network_parts parts = parts_of(&c->sizes);

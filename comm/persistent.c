@@ -111,7 +111,6 @@ gpul_status gpul_comm_persistent_start(gpul_comm *c, unsigned n_blocks, gpul_com
 	return GPUL_OK;
 }
 
-/* Wait until n items have been finished. */
 static gpul_status wait_done(const gpul_comm_persistent *p, uint64_t n, int timeout_ms, gpul_error *err)
 {
 	const struct timespec nap = { .tv_nsec = NAP_NS };

@@ -220,7 +220,6 @@ void gpul_comm_choices_free(gpul_comm *c)
 	free(c->measured);
 }
 
-/* Add bytes to a hash, by the hash function FNV-1a. */
 static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t n)
 {
 	for (size_t i = 0; i < n; i++)

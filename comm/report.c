@@ -36,7 +36,6 @@ static void other_call(gpul_comm *c, const gpul_comm_report *r)
 		       (int)r->peer, found, c->rank, expected);
 }
 
-/* Handle a report of a kernel, if there is one. */
 static void read_report(gpul_comm *c)
 {
 	const gpul_comm_report *r = &c->control->report;

@@ -183,7 +183,6 @@ static gpul_status hear_member(struct meeting *m, int rank, gpul_error *err)
 	return gpul_boot_fail_job(b, rank, GPUL_EFORMAT, 0, text, err);
 }
 
-/* Wait for the next event, and handle all pending events. */
 static gpul_status meet_more(struct meeting *m, gpul_error *err)
 {
 	struct pollfd fds[2 + GPUL_COMM_MAX_RANKS + MAX_GUESTS] = { { 0 }, { .fd = m->listener, .events = POLLIN } };

@@ -98,7 +98,6 @@ static __device__ __noinline__ void gpul_store_unaligned(unsigned char *to, uint
 		}
 }
 
-/* Load pack i of a buffer. */
 static __device__ __forceinline__ uint4 gpul_load_pack(const unsigned char *buffer, uint64_t i, uint64_t buffer_bytes)
 {
 	const unsigned char *from = buffer + i * GPUL_PACK_BYTES;

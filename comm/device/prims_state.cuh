@@ -49,7 +49,6 @@ template <int HOW> static __device__ __forceinline__ uint4 gpul_combine(const gp
 	return pack;
 }
 
-/* Add the trace event of one step of a primitive. */
 template <int HOW> static __device__ __forceinline__ void gpul_trace_step(const gpul_prims *p, uint64_t began_ns, uint32_t n_bytes)
 {
 	const uint32_t kind = HOW & GPUL_RECV ? HOW & GPUL_SRC    ? GPUL_COMM_EVENT_REDUCE

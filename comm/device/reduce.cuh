@@ -82,7 +82,6 @@ static __device__ __forceinline__ uint8_t gpul_u8_max(uint8_t a, uint8_t b)
 	return a > b ? a : b;
 }
 
-/* Compute a OP b, element by element. */
 static __device__ __noinline__ uint4 gpul_reduce(uint4 a, uint4 b, uint32_t dtype, uint32_t op)
 {
 	switch (dtype * GPUL_COMM_N_OPS + op) {

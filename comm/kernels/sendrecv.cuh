@@ -15,7 +15,6 @@
 
 #include "comm/device/prims.cuh"
 
-/* Copy within a rank, with all threads of the block. */
 static __device__ void gpul_copy(unsigned char *to, const unsigned char *from, uint64_t n_bytes)
 {
 	for (uint64_t i = threadIdx.x; i * GPUL_PACK_BYTES < n_bytes; i += blockDim.x)

@@ -218,7 +218,6 @@ static gpul_status own_address(const gpul_comm_mesh *m, const gpul_comm_mesh_des
 	return GPUL_OK;
 }
 
-/* Get the port from the listener's address "ADDRESS:PORT". */
 static uint16_t port_of(const gpul_rdma_listener *l)
 {
 	const char *colon = strrchr(gpul_rdma_listener_address(l), ':');

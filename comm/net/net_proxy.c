@@ -110,7 +110,6 @@ static bool start_put(gpul_comm_proxy *p, struct route *r, const gpul_rdma_put_d
 	return true;
 }
 
-/* Return the address of a word at an offset in the peer's memory. */
 static gpul_rdma_remote word_at(const gpul_rdma_remote *words, uint64_t offset)
 {
 	return (gpul_rdma_remote){ .address = words->address + offset, .key = words->key, .bytes = sizeof(uint64_t) };
@@ -228,7 +227,6 @@ static bool grant_steps(gpul_comm_proxy *p)
 	return found;
 }
 
-/* Send the new grants to a rank. */
 static bool put_grants(gpul_comm_proxy *p, struct route *r)
 {
 	bool found = false;
@@ -320,7 +318,6 @@ static void rest(uint64_t idle_ns)
 	(void)nanosleep(&nap, NULL);
 }
 
-/* Log the state of each channel. */
 static void log_routes(const gpul_comm_proxy *p)
 {
 	for (unsigned i = 0; i < p->desc.n_routes; i++) {

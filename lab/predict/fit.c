@@ -84,7 +84,6 @@ static void shrink(const struct fit *f, struct corner *c)
 	}
 }
 
-/* Make one move of the simplex. */
 static void move_simplex(const struct fit *f, struct corner *c)
 {
 	struct corner *worst = &c[N], next, further;

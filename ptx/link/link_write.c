@@ -134,7 +134,6 @@ static bool put_variables(ptx_linker *l, ptx_out *o)
 
 /* ---- bodies and the whole module ----------------------------------------------------------- */
 
-/* Print the bodies, pragmas and aliases of an input. */
 static void put_bodies(const ptx_linker *l, uint32_t input, ptx_out *o)
 {
 	const gpul_ptx_module *m = &l->inputs[input].m;

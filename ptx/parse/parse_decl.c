@@ -264,7 +264,6 @@ static void bind_variable(ptx_parser *p, const ptx_token *where, const gpul_ptx_
 		ptx_fail_memory(p);
 }
 
-/* Check what a declaration must have, and what it must not have. */
 static void check_variable(ptx_parser *p, const ptx_token *where, const gpul_ptx_var *v)
 {
 	bool is_extern = v->linkage == GPUL_PTX_EXTERN;

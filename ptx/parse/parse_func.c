@@ -9,7 +9,6 @@ static void inherit_registers(ptx_parser *p)
 	p->func.n_module_regs = p->func.n_flat_regs = p->heads_only ? 0 : p->module.n_flat_regs;
 }
 
-/* Clear the tables of the previous function. */
 static void start_function(ptx_parser *p, gpul_ptx_func_kind kind, gpul_ptx_linkage linkage)
 {
 	p->func = (gpul_ptx_func){ .kind = (uint8_t)kind,

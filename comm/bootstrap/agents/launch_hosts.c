@@ -75,7 +75,6 @@ static void hear_agent(struct host_part *p)
 	}
 }
 
-/* Send heartbeats, and detect hosts that are silent. */
 static void keep_time(struct hosts_launch *h)
 {
 	const uint64_t now = gpul_clock_ns();

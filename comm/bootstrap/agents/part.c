@@ -234,7 +234,6 @@ static void lose_launcher(struct part *p)
 	gpul_launch_kill(&p->l);
 }
 
-/* Wait for the next event, and handle all pending events. */
 static void wait_and_handle(struct part *p)
 {
 	struct pollfd fds[2 + 2 * GPUL_COMM_MAX_RANKS];

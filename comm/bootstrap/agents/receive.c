@@ -16,7 +16,6 @@ void gpul_hosts_fail(struct hosts_launch *h, int exit_status, gpul_status status
 	gpul_fail(&h->why, status, native, "%s", text);
 }
 
-/* Report the end of a rank to all other hosts. */
 static void spread_end(struct hosts_launch *h, const struct host_part *from, int rank, const struct frame_end *e)
 {
 	for (int i = 0; i < h->n_parts; i++) {

@@ -115,7 +115,6 @@ static bool is_contradiction(const struct gate *g, const struct boot_visit *h, c
 	return true;
 }
 
-/* Reply to a HELLO with a CHALLENGE. */
 static void challenge_visitor(struct gate *g, int i)
 {
 	struct visitor *v = &g->visitors[i];
@@ -219,7 +218,6 @@ static gpul_status hear_visitor(struct gate *g, int i, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* Wait for the next event, and handle all pending events. */
 static gpul_status let_in_more(struct gate *g, gpul_error *err)
 {
 	struct pollfd fds[2 + GPUL_COMM_MAX_RANKS + MAX_VISITORS] = { { 0 }, { .fd = g->port.fd, .events = POLLIN } };

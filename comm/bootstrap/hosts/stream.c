@@ -42,7 +42,6 @@ void gpul_boot_stream_watch(struct boot_stream *s, int lost_ms)
 	(void)setsockopt(s->fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &limit, sizeof limit);
 }
 
-/* Explain an errno of the socket. */
 static boot_got explain_errno(const char *call, gpul_error *err)
 {
 	if (errno == EAGAIN || errno == EWOULDBLOCK)

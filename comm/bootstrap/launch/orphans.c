@@ -36,7 +36,6 @@ static pid_t parent_of(const char *pid)
 	return parent;
 }
 
-/* Call found() for each child of this process. */
 static void each_child(void (*found)(struct orphans *o, pid_t child), struct orphans *o)
 {
 	DIR *d = opendir("/proc");
