@@ -1,40 +1,40 @@
 /* async_internal.h — asynchronous copies and mbarriers: the data that decode_async.c gives to run_async.c.
  *
- * The lane that starts a copy executes it at once. PTX allows this, because it only defines the latest time at which the bytes
- * must have arrived. So cp.async.commit_group and wait_group do nothing.
+ * A lane performs its copy immediately, when it executes the cp.async instruction. PTX allows this, because it only defines the latest
+ * time at which the bytes must have arrived. So cp.async.commit_group and cp.async.wait_group do nothing.
  *
  * The 64 bits of an mbarrier are opaque to PTX programs (PTX ISA 9.7.13.15.1).  The interpreter's layout:
  *
  *     63      62          41 40          20 19           0
- *    ┌───────┬──────────────┬──────────────┬──────────────┐  expected, pending: arrivals of a phase,
- *    │ phase │ bytes + bias │   expected   │   pending    │  and arrivals still missing; bytes:
- *    └───────┴──────────────┴──────────────┴──────────────┘  announced minus completed, signed */
+ *    ┌───────┬──────────────┬──────────────┬──────────────┐  expected: arrivals that a phase needs;
+ *    │ phase │ bytes + bias │   expected   │   pending    │  pending: arrivals still missing; bytes:
+ *    └───────┴──────────────┴──────────────┴──────────────┘  expect_tx minus complete_tx, signed */
 #ifndef GPULOAD_SOFTCUDA_EXEC_ASYNC_INTERNAL_H
 #define GPULOAD_SOFTCUDA_EXEC_ASYNC_INTERNAL_H
 
 #include "softcuda/exec/program_internal.h"
 
-/* Each address is stored as an instruction that is never executed, because resolve() reads addresses from instructions. */
+/* One copy instruction.  `to`, `from` and `barrier` are never executed: they only hold address operands, which resolve() reads from
+ * a struct insn. */
 struct async_copy {
 	struct insn to, from, barrier;
-	struct insn step;      /* reducing copies: the atomic operation on one element, whose value is in step.b */
-	uint8_t element_bytes; /* reducing copies: size of an element */
+	struct insn step;      /* cp.reduce: the atomic operation for each element; step.b is the value to add */
+	uint8_t element_bytes; /* cp.reduce: size of an element */
 	bool has_barrier;
-	bool has_source_bytes; /* cp.async: source_bytes bytes are copied, the rest of `to` is set to zero */
-	bool ignores;          /* cp.async: source_bytes is a predicate: if true nothing is read, `to` is set to zero */
+	bool has_source_bytes; /* cp.async: only source_bytes bytes are copied; the rest of `to` is set to zero */
+	bool ignores;          /* cp.async: source_bytes is a predicate; if it is true, nothing is read and `to` is set to zero */
 	opref source_bytes;    /* bulk copies: the number of bytes */
-	/* CP_MULTICAST: bit r is set if the block of rank r receives the copy, at the same
-	 * offsets as `to` and `barrier` */
+	/* CP_MULTICAST: bit r is set if the cluster's block of rank r gets a copy; `to` and `barrier` are offsets in its shared memory */
 	opref ranks;
 };
 
-/* offset in the scratch bank of the values that a reducing copy adds */
+/* offset in the scratch bank of step.b, the values that cp.reduce adds */
 enum { REDUCE_VALUE_AT = 512 };
 
 enum {                     /* bits of insn->n of OP_MBAR_ARRIVE */
-       MBAR_ARRIVES = 1,   /* the lane arrives; without this bit only the byte count changes */
-       MBAR_EXPECTS = 2,   /* the phase also waits for c more bytes (operand c) */
-       MBAR_COMPLETES = 4, /* c bytes have been copied (operand c) */
+       MBAR_ARRIVES = 1,   /* the lane arrives at the mbarrier; without this bit only the byte count changes */
+       MBAR_EXPECTS = 2,   /* expect_tx: the phase waits for c more bytes (operand c) */
+       MBAR_COMPLETES = 4, /* complete_tx: c bytes have been copied (operand c) */
        MBAR_DROPS = 8,     /* arrive_drop: later phases expect fewer arrivals */
 };
 /* bits of insn->n of OP_MBAR_TEST */
@@ -65,8 +65,7 @@ static inline int32_t missing_bytes(uint64_t m)
 	return (int32_t)(m >> BYTES_AT & ((1u << BYTES_BITS) - 1)) - BYTES_BIAS;
 }
 
-/* Pack the fields of an mbarrier.  A phase ends when no arrival is pending and all announced bytes have been copied; then the
- * next phase begins. */
+/* Pack the fields of an mbarrier.  If no arrival is pending and all expected bytes have been copied, the next phase begins. */
 static inline uint64_t pack_mbarrier(uint64_t phase, int32_t bytes, uint32_t expect, uint32_t wait)
 {
 	if (!wait && !bytes) {
@@ -76,7 +75,7 @@ static inline uint64_t pack_mbarrier(uint64_t phase, int32_t bytes, uint32_t exp
 	return phase << PHASE_AT | (uint64_t)(uint32_t)(bytes + BYTES_BIAS) << BYTES_AT | (uint64_t)expect << EXPECTED_AT | wait;
 }
 
-/* Apply one lane's arrival and bytes to the mbarrier.  Returns false if the phase waits for fewer arrivals than count. */
+/* Apply one lane's arrival and bytes to the mbarrier.  Returns false if the phase waits for fewer than `count` arrivals. */
 static inline bool update_mbarrier(const struct insn *i, mbarrier_word *m, uint32_t count, uint32_t bytes)
 {
 	uint32_t expect = expected_arrivals(*m), wait = pending_arrivals(*m), n = i->n & MBAR_ARRIVES ? count : 0;

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* ---- arithmetic: selection gives the operation, operands become references --------------------------- */
+/* ---- arithmetic: select the operation, turn operands into references ------------------------------- */
 
 static bool alu_dest(struct decoder *d, const struct selection *s, struct insn *i)
 {
@@ -65,11 +65,11 @@ static bool decode_mov(struct decoder *d)
 	return d->operand[1].kind == GPUL_PTX_OP_SYMBOL ? gpul_decode_mov_symbol(d) : decode_alu(d);
 }
 
-/* The decoder of each opcode; opcodes without a row are arithmetic (decode_alu). */
+/* The decoder of each opcode; opcodes that are not in the table are arithmetic (decode_alu). */
 static const struct decoder_row {
 	decode_fn *decode;
-	uint16_t op;  /* not 0: the instruction becomes this operation, without operands */
-	bool defines; /* its first operand is its result */
+	uint16_t op;  /* not 0: there is no decoder function; the instruction becomes this operation, without operands */
+	bool defines; /* the first operand of the instruction is its result */
 	bool skips;   /* the instruction changes the active mask or waits: its guard becomes a branch */
 } decoders[GPUL_PTX_N_OPCODES] = {
 	[GPUL_PTX_MOV] = { .decode = decode_mov, .defines = true },
@@ -149,9 +149,9 @@ static gpul_status refuse_function(struct gpul_exec_program *p, struct func_code
 	return GPUL_OK;
 }
 
-/* The instruction cannot be decoded.  If it is only not interpreted, replace what was emitted for it by an instruction that ends the
- * kernel with the reason.  That is executed only in a function that is called through a pointer: gpul_spread_refusals() refuses
- * the kernels that call the function by its name. */
+/* Called when decoding of an instruction has failed.  If the interpreter does not implement the instruction, replace what was emitted
+ * for it by OP_REFUSED, which ends the kernel with a message.  Only functions that are called through a pointer execute OP_REFUSED:
+ * gpul_spread_refusals() refuses the kernels that call the function by its name. */
 static bool emit_refused(struct decoder *d, uint32_t start, uint32_t n_patches)
 {
 	const int place_bytes = snprintf(NULL, 0, "%s:%u: ", d->p->file_name, d->in->line);
@@ -185,7 +185,7 @@ static bool decode_unguarded(struct decoder *d)
 	return emit_refused(d, start, n_patches);
 }
 
-/* Decode a guarded instruction (@p): emit a branch around it, or OP_GUARD, which runs it for lanes with a true p. */
+/* Decode a guarded instruction (@p): emit a branch around it, or OP_GUARD, which executes it only for lanes whose p is true. */
 static bool decode_guarded(struct decoder *d)
 {
 	const uint32_t start = d->n;
@@ -200,7 +200,7 @@ static bool decode_guarded(struct decoder *d)
 	if (!decode_unguarded(d))
 		return false;
 	if (skips) {
-		d->insns[start].imm = d->n; /* an index of d->insns; resolve_branches() replaces it with the address */
+		d->insns[start].imm = d->n; /* the branch target as an index of d->insns; resolve_branches() replaces it with the address */
 		return true;
 	}
 	for (uint32_t k = start; k < d->n; k++) {
@@ -231,7 +231,7 @@ static bool decode_inst(struct decoder *d, uint32_t row)
 
 /* ---- the function ------------------------------------------------------------------------------------ */
 
-/* Replace the indices and labels in branches with addresses.  Called when no more instructions will be appended. */
+/* Replace the indices and labels in branches with addresses.  Called after the last instruction was appended, so addresses are final. */
 static void resolve_branches(struct decoder *d)
 {
 	for (uint32_t k = 0; k < d->n; k++)
@@ -282,10 +282,10 @@ static bool decode_body(struct decoder *d)
 			return false;
 	d->first_insn[f->n_insts] = d->n;
 	d->src = f->n_insts;
-	return gpul_emit(d, OP_RET, NULL); /* so that execution cannot run past the end */
+	return gpul_emit(d, OP_RET, NULL); /* an implicit return, so that execution cannot run past the end */
 }
 
-/* Choose the handler of an instruction that observers want: that of the only observer that wants it, if it has one. */
+/* Choose the handler of an observed instruction: if only one observer wants it and has a handler of its own, that; else gpul_observed(). */
 static op_fn *handler_of_observers(struct observer *first, uint32_t wanted, const struct func_code *code, const struct insn *i)
 {
 	for (struct observer *o = first; o; o = o->next) {
@@ -297,7 +297,7 @@ static op_fn *handler_of_observers(struct observer *first, uint32_t wanted, cons
 	return gpul_observed;
 }
 
-/* Replace the handlers of instructions that observers want with handlers that call the observers. */
+/* Replace the handler of each instruction that an observer wants with a handler that calls the observers. */
 static bool observe(struct decoder *d)
 {
 	struct observer *first = gpul_exec_memory_observers(d->p->memory);

@@ -102,8 +102,8 @@ static bool decode_reduce(struct decoder *d)
 	return gpul_emit(d, OP_CP_REDUCE, &(struct insn){ .object = c });
 }
 
-/* Decode cp.async.mbarrier.arrive [m].  All copies are complete, so .noinc arrives at once; without .noinc the increment
- * and the arrival cancel out, and only tools use the address. */
+/* Decode cp.async.mbarrier.arrive [m].  Copies complete when they are executed, so .noinc arrives immediately.
+ * Without .noinc, the increment of the pending count and the arrival cancel out; the address is decoded only for tools. */
 static bool decode_copy_arrive(struct decoder *d)
 {
 	struct insn made = { .n = MBAR_ARRIVES, .d = OPREF(BANK_SCRATCH, 0) };
@@ -142,8 +142,8 @@ static unsigned mbarrier_space(const struct decoder *d)
 	return SPACE_GENERIC;
 }
 
-/* Decode {state,} [m] {, count or bytes}, for the instructions that change the counts of an mbarrier.  With bytes, the arrival
- * count is 1. */
+/* Decode the operands {state,} [m] {, count or bytes} of an instruction that changes the counts of an mbarrier.  An instruction with
+ * a byte count arrives once. */
 static bool decode_arrive(struct decoder *d)
 {
 	bool bytes = has_mod(d, GPUL_PTX_MOD_EXPECT_TX) || has_mod(d, GPUL_PTX_MOD_COMPLETE_TX);
@@ -187,7 +187,7 @@ bool gpul_decode_mbarrier(struct decoder *d)
 	case GPUL_PTX_MOD_INIT:
 		return gpul_decode_address(d, &d->operand[0], mbarrier_space(d), &made) &&
 		       gpul_operand_source(d, &d->operand[1], GPUL_PTX_MOD_U32, false, &made.b) && gpul_emit(d, OP_MBAR_INIT, &made);
-	case GPUL_PTX_MOD_INVAL: /* the address is for observers */
+	case GPUL_PTX_MOD_INVAL: /* inval has no effect; tools read its address */
 		return gpul_decode_address(d, &d->operand[0], mbarrier_space(d), &made) && gpul_emit(d, OP_NOP, &made);
 	case GPUL_PTX_MOD_ARRIVE:
 	case GPUL_PTX_MOD_ARRIVE_DROP:
@@ -209,7 +209,7 @@ bool gpul_decode_mbarrier(struct decoder *d)
 
 enum { RESPONSE_BYTES = 16 };
 
-/* Decode try_cancel [response], [mbarrier]: the cancellation always fails, as PTX allows, so every block runs. */
+/* Decode try_cancel [response], [mbarrier]: the request to cancel a block always fails, as PTX allows, so every block runs. */
 static bool decode_try_cancel(struct decoder *d)
 {
 	for (unsigned at = 0; at < RESPONSE_BYTES; at += 8) {
@@ -224,8 +224,8 @@ static bool decode_try_cancel(struct decoder *d)
 	return gpul_decode_complete_bytes(d, &d->operand[1], RESPONSE_BYTES);
 }
 
-/* Decode query_cancel.is_canceled d, response, which gives false; get_first_ctaid, which PTX does not define after a failed
- * cancellation, gives 0. */
+/* Decode query_cancel: is_canceled gives false; get_first_ctaid gives 0, because PTX does not define its result after a failed
+ * try_cancel. */
 bool gpul_decode_launch_control(struct decoder *d)
 {
 	const gpul_ptx_operand *o = &d->operand[0];
@@ -251,7 +251,7 @@ static bool is_generic(const struct decoder *d)
 	return !has_mod(d, GPUL_PTX_MOD_SHARED__CLUSTER) && !has_mod(d, GPUL_PTX_MOD_SHARED);
 }
 
-/* Decode mapa d, a, rank: a is a register, or a variable, whose address is then stored in d first. */
+/* Decode mapa d, a, rank.  If a is a variable instead of a register, its address is first stored in d. */
 bool gpul_decode_mapa(struct decoder *d)
 {
 	const unsigned type = gpul_type_mod(d->in), bytes = gpul_container_bytes(type);

@@ -35,7 +35,7 @@ bool gpul_decode_brx(struct decoder *d)
 
 /* ---- calls ---------------------------------------------------------------------------------------------- */
 
-/* Decode an argument.  type: that of the callee's parameter, to which a constant is converted. */
+/* Decode an argument.  type: the type of the callee's parameter, to which a constant argument is converted. */
 static bool decode_call_argument(struct decoder *d, const gpul_ptx_operand *o, unsigned type, struct call_argument *out)
 {
 	struct place at;
@@ -72,7 +72,7 @@ static bool decode_call_argument(struct decoder *d, const gpul_ptx_operand *o, u
 /* The operands of call: (rets), f, (args), prototype.  The lists are optional. */
 struct call_shape {
 	const gpul_ptx_operand *rets, *target, *args;
-	const gpul_ptx_func *callee; /* or the prototype of a call through a pointer; NULL: unknown */
+	const gpul_ptx_func *callee; /* the called function, or the prototype of a call through a pointer; NULL: unknown */
 };
 
 static struct call_shape call_shape(const struct decoder *d)
@@ -94,7 +94,7 @@ static struct call_shape call_shape(const struct decoder *d)
 	return s;
 }
 
-/* The type of an argument that is a constant. */
+/* Return the type of the callee's parameter n, to which a constant argument is converted. */
 static unsigned constant_type(const gpul_ptx_func *callee, uint32_t n)
 {
 	const unsigned type = callee && n < callee->n_params ? callee->params[n].type : GPUL_PTX_MOD_B64;

@@ -17,7 +17,7 @@
  *     decode_surface.c   suld sust sured
  *     decode_select.c    arithmetic (form_internal.h)
  *     decode_operand.c   operands to references: registers, immediates, special registers, lists
- *     decode_registers.c which registers share a place in the frame
+ *     decode_registers.c register allocation: which registers share memory in the frame
  *     emit.c             appends an instruction, or reports that it cannot be decoded
  *
  * A function that returns false has recorded the error in d->err. */
@@ -29,7 +29,7 @@
 
 enum { MAX_TEMPS = 32, MAX_PENDING = 16, MAX_VECTOR = 8, MAX_OPERANDS = 10, OPERAND_MISSING = 0xff };
 
-struct pending { /* a conversion that widens a destination; emitted after the instruction */
+struct pending { /* a conversion of a result to a wider register; emitted after the instruction */
 	opref from, to;
 	enum op op;
 };
@@ -48,9 +48,9 @@ struct decoder {
 	uint32_t src;                           /* index of `in` in f->insts */
 	struct insn *insns;
 	uint32_t n, capacity;
-	uint8_t *reg_bytes;   /* width of a lane, by flat register number: 2, 4, 8 or 16; 0: a predicate */
-	uint32_t *reg_offset; /* offset in the frame, by flat register number; UINT32_MAX: not used so far */
-	uint32_t *first_insn; /* index in insns of the code for each instruction of f->insts, and for the end */
+	uint8_t *reg_bytes;   /* bytes per lane of each register, by flat register number: 2, 4, 8 or 16; 0: a predicate */
+	uint32_t *reg_offset; /* offset in the frame of each register, by flat register number; UINT32_MAX: not used so far */
+	uint32_t *first_insn; /* for each instruction of f->insts, and for the function's end: index in insns where its code starts */
 	uint32_t frame_bytes, pred_at, pred_left;
 	struct {
 		uint8_t bytes;
@@ -65,49 +65,50 @@ struct decoder {
 	gpul_error *err;
 };
 
-/* storage.c.  The functions for constants return the offset in bank 1; UINT32_MAX: out of memory. */
-void *gpul_program_alloc(struct gpul_exec_program *p, size_t bytes, gpul_error *err); /* zeroed; freed with the program */
-/* Allocate zeroed memory for a variable from a block of the arena, so that its address remains a device address after the program
- * ends. */
+/* storage.c.  gpul_consts_...() return the offset of a constant in bank 1; UINT32_MAX: out of memory. */
+void *gpul_program_alloc(struct gpul_exec_program *p, size_t bytes, gpul_error *err); /* zeroed memory, freed with the program */
+/* Allocate zeroed memory for a variable in the arena (exec_arena.c), whose addresses are never reused for host memory, even after
+ * the program ends. */
 bool gpul_program_take(struct gpul_exec_program *p, size_t bytes, size_t align, uint64_t *address, gpul_error *err);
 void gpul_program_give(struct gpul_exec_program *p);
-uint32_t gpul_consts_broadcast(struct const_pool *c, uint64_t bits, unsigned bytes); /* broadcast to 32 lanes; bytes 0: a predicate */
+uint32_t gpul_consts_broadcast(struct const_pool *c, uint64_t bits, unsigned bytes); /* one copy per lane; bytes 0: a predicate */
 uint32_t gpul_consts_list(struct const_pool *c, const opref *list, unsigned n);
 void gpul_consts_free(struct const_pool *c);
-/* Reserve addresses, so that the constants do not move when they grow. */
+/* Reserve an address range for the constants, so that adding constants does not move the existing ones. */
 bool gpul_consts_reserve(struct const_pool *c, size_t bytes);
 
 /* decode_need.c */
-gpul_status gpul_function_need(struct func_code *code, gpul_error *err); /* for gpul_exec_program.need */
+gpul_status gpul_function_need(struct func_code *code, gpul_error *err); /* the value of gpul_exec_program.need */
 /* Decode all functions of a program that is being created. */
 gpul_status gpul_need_everything(struct gpul_exec_program *p, gpul_error *err);
 
-/* decode_names.c: create the tables for gpul_exec_find_kernel and gpul_exec_find_variable; the kernels and variables exist. */
+/* decode_names.c: create the hash tables of gpul_exec_find_kernel() and gpul_exec_find_variable().  Call after all kernels and
+ * variables have been created. */
 gpul_status gpul_names_create(struct gpul_exec_program *p, gpul_error *err);
 
 /* decode_texture.c: functions that decode_surface.c calls, too. */
 struct texture_form;
-struct texture_form *gpul_texture_form(struct decoder *d); /* zeroed, with the geometry of the modifiers; NULL: the error is recorded */
+struct texture_form *gpul_texture_form(struct decoder *d); /* dimensions are set from the modifiers, the rest is 0; NULL: error */
 bool gpul_texture_handle(struct decoder *d, const gpul_ptx_operand *address, struct texture_form *f);
-/* Decode the coordinates: {a, b, c}, or one register; in a layered texture the layer comes first. */
+/* Decode the coordinates, which are {a, b, c} or one register; the first element for a layered texture is the layer. */
 bool gpul_texture_coordinates(struct decoder *d, const gpul_ptx_operand *o, unsigned type, struct texture_form *f);
 
 /* layout.c: addresses and offsets of variables. */
-bool gpul_var_is_reference(const gpul_ptx_var *v); /* true: it refers to a texture or surface */
+bool gpul_var_is_reference(const gpul_ptx_var *v); /* true: the variable is a .texref or .surfref */
 gpul_status gpul_layout_variables(struct gpul_exec_program *p, gpul_error *err);
-/* Lay out the parameters of a function, and the .shared variables of a device function, which its head tells. */
+/* Lay out what is known without the function's body: its parameters, and the .shared variables of a device function. */
 gpul_status gpul_layout_function(struct gpul_exec_program *p, struct func_code *code, gpul_error *err);
-/* Lay out and initialise the variables of a body. */
+/* Lay out and initialise the variables that are declared in the function's body. */
 gpul_status gpul_layout_body(struct gpul_exec_program *p, struct func_code *code, gpul_error *err);
 void gpul_layout_shared(struct gpul_exec_program *p);
 void gpul_layout_module_local(struct gpul_exec_program *p);
 gpul_status gpul_layout_initialise(struct gpul_exec_program *p, gpul_error *err);
 
-/* tables.c: the handler of an operation in the build for this CPU. */
+/* tables.c: return the handler of an operation, from the build of the handlers for this CPU. */
 op_fn *gpul_handler(enum op op);
-const char *gpul_build_name(void);
-/* True: native/ compiles the kernels of programs that are created now. */
-bool gpul_compiles_runs(void); /* "v4", "v3" or "base" */
+const char *gpul_build_name(void); /* "v4", "v3" or "base" */
+/* tables.c: return true if kernels of new programs are compiled to AVX-512 code (native/). */
+bool gpul_compiles_runs(void);
 
 /* emit.c */
 bool gpul_decode_fail(struct decoder *d, gpul_status status, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
@@ -120,8 +121,8 @@ unsigned gpul_container_bytes(unsigned type);
 uint32_t gpul_reserve_register(struct decoder *d, unsigned bytes); /* the offset in the frame of a new register */
 opref gpul_reg_ref(struct decoder *d, uint32_t flat, unsigned *bytes);
 unsigned gpul_operand_elements(const gpul_ptx_func *f,
-			       const gpul_ptx_operand *o); /* number of elements of {a, b} or of a vector register; else 1 */
-bool gpul_operand_is_list(const gpul_ptx_func *f, const gpul_ptx_operand *o); /* {a, b}, also {a}; or a whole vector register */
+			       const gpul_ptx_operand *o); /* number of elements of {a, b} or a vector register; otherwise 1 */
+bool gpul_operand_is_list(const gpul_ptx_func *f, const gpul_ptx_operand *o); /* {a, b}, {a}, or a whole vector register */
 gpul_ptx_operand gpul_operand_element(struct decoder *d, const gpul_ptx_operand *o, unsigned element); /* an element of a list */
 bool gpul_operand_register(struct decoder *d, const gpul_ptx_operand *o, unsigned element, opref *out, unsigned *bytes);
 bool gpul_operand_source(struct decoder *d, const gpul_ptx_operand *o, unsigned type, bool narrow_ok, opref *out);
@@ -130,7 +131,7 @@ bool gpul_operand_list(struct decoder *d, const gpul_ptx_operand *o, unsigned ty
 bool gpul_operand_pair(struct decoder *d, const gpul_ptx_operand *o, unsigned type, unsigned type2, bool narrow_ok, opref *out,
 		       opref *out2);
 bool gpul_operand_const(struct decoder *d, uint64_t bits, unsigned bytes, opref *out);
-bool gpul_operand_temporary(struct decoder *d, unsigned bytes, opref *out); /* a register that can be used until the next instruction */
+bool gpul_operand_temporary(struct decoder *d, unsigned bytes, opref *out); /* a register for use within one PTX instruction */
 bool gpul_operand_emit_pending(struct decoder *d);
 
 /* Queries of the instruction's modifiers. */
@@ -147,9 +148,9 @@ static inline const gpul_ptx_operand *child(const struct decoder *d, const gpul_
 
 /* Where a variable, parameter or function is stored. */
 struct place {
-	uint8_t space; /* SPACE_...; SPACE_GLOBAL for functions */
-	bool frame;    /* value is relative to the frame's local memory */
-	bool dynamic;  /* value is relative to dynamic shared memory */
+	uint8_t space; /* SPACE_...; for a function SPACE_GLOBAL */
+	bool frame;    /* value is an offset from the start of the frame's local memory */
+	bool dynamic;  /* value is an offset from the start of dynamic shared memory */
 	uint64_t value;
 	uint32_t bytes;
 };
@@ -169,31 +170,32 @@ decode_fn gpul_decode_tex, gpul_decode_texture_query, gpul_decode_surface, gpul_
 decode_fn gpul_decode_wgmma, gpul_decode_tensor_copy, gpul_decode_tensormap;
 decode_fn gpul_decode_cp, gpul_decode_mbarrier, gpul_decode_mapa, gpul_decode_getctarank;
 
-/* decode.c: decode a function, after the layout of all variables. An instruction that is not interpreted is not an error:
- * code->refusal receives the reason, and the instruction becomes OP_REFUSED. */
+/* decode.c: decode a function, after all variables have addresses.  An instruction that the interpreter does not implement is not an
+ * error: code->refusal receives the reason, and the instruction becomes OP_REFUSED. */
 gpul_status gpul_decode_function(struct gpul_exec_program *p, struct func_code *code, gpul_error *err);
 
-/* decode_registers.c: set d->reg_offset of registers that share places.  Called before the instructions are decoded.  defines: true if an instruction
- * of this opcode without a guard writes its first operand, a register or list of registers, in every active lane. */
+/* decode_registers.c: set d->reg_offset of registers that can share memory in the frame.  Call before instructions are decoded.
+ * defines: true if an unguarded instruction with this opcode writes its first operand, a register or a list of registers, in every
+ * active lane. */
 void gpul_share_registers(struct decoder *d, bool (*defines)(unsigned opcode));
 
-/* decode_reach.c: mark the functions that call a refused function by name as refused. */
+/* decode_reach.c: mark each function that calls a refused function by name, directly or indirectly, as refused. */
 gpul_status gpul_spread_refusals(struct gpul_exec_program *p, gpul_error *err);
 
-/* decode_memory.c: emit complete_tx of this number of bytes, for the mbarrier operand of st.async and others. */
+/* decode_memory.c: emit complete_tx of this number of bytes for the mbarrier operand of st.async or red.async. */
 bool gpul_decode_complete_bytes(struct decoder *d, const gpul_ptx_operand *mbarrier, unsigned bytes);
 /* decode_memory.c: the registers of an ld or st: one register, the elements of a vector, or the two halves of a .b128. */
 struct data {
 	opref refs[2 * MAX_VECTOR];
-	unsigned n, reg_bytes; /* number of elements, and the width of their registers */
+	unsigned n, reg_bytes; /* number of elements; width of each register */
 	unsigned memory_bytes; /* size of an element in memory */
 };
 bool gpul_read_data(struct decoder *d, const gpul_ptx_operand *o, unsigned type, struct data *out);
-/* decode_memory.c: the operation of atom, red or cp.reduce with this type; -1: there is none. */
+/* decode_memory.c: return the operation of atom, red or cp.reduce for this type; -1: no such operation. */
 int gpul_atomic_op(const gpul_ptx_inst *in, unsigned type);
-/* decode_memory.c.  True: the ld or st is ordered (volatile, relaxed, acquire ...). */
+/* decode_memory.c: return true if an ld or st is not weak (volatile, relaxed, acquire ...). */
 bool gpul_is_ordered(const gpul_ptx_inst *in);
-/* decode_memory.c: store the address operand [base + offset] in i->a, i->imm and i->flags; space: SPACE_... */
+/* decode_memory.c: decode the address operand [base + offset] to i->a, i->imm and i->flags; space: SPACE_... */
 bool gpul_decode_address(struct decoder *d, const gpul_ptx_operand *o, unsigned space, struct insn *i);
 
 #endif

@@ -25,7 +25,7 @@ static int space_of(unsigned mod)
 	}
 }
 
-/* The address space in the modifiers; generic if there is none. */
+/* Return the address space that the modifiers name; generic if they name none. */
 static unsigned space_mod(const gpul_ptx_inst *in)
 {
 	for (unsigned k = 0; k < in->n_mods; k++)
@@ -94,7 +94,7 @@ bool gpul_decode_complete_bytes(struct decoder *d, const gpul_ptx_operand *mbarr
 
 /* ---- ld and st ---------------------------------------------------------------------------------------- */
 
-/* Find the row of GPUL_LOAD_KINDS for these sizes in bytes; -1: there is no such load. */
+/* Return the index in GPUL_LOAD_KINDS of the load with these sizes in bytes; -1: there is no such load. */
 static int load_kind(unsigned memory, bool sign, unsigned reg)
 {
 	int n = 0;
@@ -163,13 +163,13 @@ bool gpul_read_data(struct decoder *d, const gpul_ptx_operand *o, unsigned type,
 		out->memory_bytes = 8;
 	if (list ? o->n_children != n : n > 1 && o->kind != GPUL_PTX_OP_REG)
 		return gpul_decode_fail(d, GPUL_EFORMAT, "a vector of %u elements is expected", n);
-	for (unsigned k = 0; k < n; k++) /* the elements of a vector register are consecutive */
+	for (unsigned k = 0; k < n; k++) /* without a list, o is a vector register and k selects its element */
 		if (!add_data_element(d, list ? child(d, o, k) : o, list ? 0 : k, type, out))
 			return false;
 	return true;
 }
 
-/* Set *ref to the only register, or to a list of several; *n: length of the list, 0 for one register. */
+/* Set *ref to the register, or, if there are several, to a list of them; *n: length of the list; 0: *ref is one register. */
 static bool set_data(struct decoder *d, const struct data *data, opref *ref, uint8_t *n)
 {
 	uint32_t at;
@@ -214,7 +214,7 @@ bool gpul_decode_ld(struct decoder *d)
 			return gpul_decode_fail(d, GPUL_EFORMAT, "the address is beyond the kernel's %u bytes of parameters",
 						d->code->param_bytes);
 		if (made.imm % (data.n * data.memory_bytes) == 0)
-			op = OP_LD_PARAM; /* a misaligned address needs the general load, which reports the fault */
+			op = OP_LD_PARAM; /* for a misaligned address, the general load reports the fault */
 	}
 	return gpul_emit(d, op, &made);
 }
@@ -320,7 +320,7 @@ static bool decode_atomic(struct decoder *d)
 	return gpul_emit(d, atomics[k].op, &made);
 }
 
-/* Decode atom or red.  red.async [a], b, [mbarrier] is executed at once, like st.async and copies. */
+/* Decode atom or red.  red.async [a], b, [mbarrier] completes when it is executed, like st.async and asynchronous copies. */
 bool gpul_decode_atomic(struct decoder *d)
 {
 	return decode_atomic(d) && (!has_mod(d, GPUL_PTX_MOD_ASYNC) ||
@@ -329,7 +329,7 @@ bool gpul_decode_atomic(struct decoder *d)
 
 /* ---- addresses as values -------------------------------------------------------------------------------- */
 
-/* Store the address of a variable in register `to` of `bytes` bytes. */
+/* Emit code that stores the address of a variable in register `to` of `bytes` bytes. */
 static bool emit_symbol_address(struct decoder *d, const gpul_ptx_operand *o, opref to, unsigned bytes)
 {
 	struct insn made = { .d = to };
@@ -383,7 +383,7 @@ bool gpul_decode_cvta(struct decoder *d)
 	return gpul_emit(d, has_mod(d, GPUL_PTX_MOD_TO) ? OP_FROM_GENERIC : OP_TO_GENERIC, &made);
 }
 
-/* The addresses of the program's .const variables, which are part of global memory here; NULL: out of memory. */
+/* Return the address ranges of the program's .const variables, which the interpreter keeps in global memory; NULL: out of memory. */
 static const struct address_ranges *const_ranges(struct decoder *d)
 {
 	struct address_ranges *r;

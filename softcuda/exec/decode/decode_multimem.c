@@ -2,7 +2,7 @@
 #include "softcuda/exec/decode/decode_internal.h"
 #include "softcuda/exec/multimem_internal.h"
 
-/* type2 is another type with the same operation. */
+/* The operation for each modifier and type; type2 is a second type that has the same operation. */
 static const struct {
 	uint16_t mod, type, type2, operation;
 } operations[] = {
@@ -60,7 +60,7 @@ static bool find_operation(struct decoder *d, struct multimem *m)
 	return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "this multimem operation is not supported");
 }
 
-/* gpul_type_mod() also finds the type of .acc::f32, which is one modifier here, so it is not mistaken for a type. */
+/* gpul_type_mod() returns the type of the elements: the parser treats .acc::f32 as one modifier, so its f32 is not mistaken for a type. */
 bool gpul_decode_multimem(struct decoder *d)
 {
 	const bool loads = has_mod(d, GPUL_PTX_MOD_LD_REDUCE), stores = has_mod(d, GPUL_PTX_MOD_ST);

@@ -6,7 +6,7 @@
 
 static uint32_t hash_name(const char *name)
 {
-	uint32_t h = 2166136261u; /* FNV-1a */
+	uint32_t h = 2166136261u; /* the hash function FNV-1a */
 
 	while (*name)
 		h = (h ^ (unsigned char)*name++) * 16777619u;
@@ -41,7 +41,7 @@ static void add_name(struct name_table *t, const char *name)
 	uint32_t *slot = find_slot(t, name);
 
 	t->name[t->n_names++] = name;
-	if (!*slot) /* otherwise an earlier kernel or variable has the same name and keeps its slot */
+	if (!*slot) /* an occupied slot belongs to an earlier kernel or variable with the same name */
 		*slot = t->n_names;
 }
 

@@ -1,23 +1,24 @@
-/* decode_need.c — decodes functions: all of them when their program is created, or each when it is needed.
+/* decode_need.c — decodes functions: all of them when their program is created, or each one when it is first needed ("lazily").
  *
  *     gpul_exec_kernel_refusal    a kernel, and the functions that it calls by name
  *     gpul_function_need          a function that is called through a pointer, while its caller waits
  *
- * Decoding adds constants and special registers to the program, which running kernels use meanwhile: the constants of a program that
- * decodes later do not move, and a block receives the new special registers before it calls a function that may use them. */
+ * Decoding adds constants and special registers to the program while its kernels may be running. So the constants of a program that
+ * decodes lazily do not move, and a block receives the new special registers before it calls a function that may use them. */
 #include "core/array.h"
 #include "core/thread/thread.h"
 #include "softcuda/exec/decode/decode_internal.h"
 
 enum {
-	STACK_BYTES = 32 << 10, /* local memory for recursion and calls through pointers */
-	MAX_LEVELS = 4096,      /* nesting of calls: MAX_DEPTH in warp/warp_call.c */
+	STACK_BYTES = 32 << 10, /* local memory for calls if recursion or calls through pointers make its size unknown */
+	MAX_LEVELS = 4096,      /* maximum nesting of calls, equal to MAX_DEPTH in warp/warp_call.c */
 };
 
 /* ---- the local memory that calls need ----------------------------------------------------------------- */
 
-/* Local memory of the deepest call chain from this function, which is itself called at this level; UINT32_MAX: recursion, calls
- * through pointers, or more than MAX_LEVELS, which would overflow the stack of this recursive function. */
+/* Return the local memory that the deepest call chain from this function needs.  level: the function's own depth in the chain.
+ * UINT32_MAX: the size is unknown, because of recursion, calls through pointers, or more than MAX_LEVELS nested calls, at which
+ * call_depth_bytes() itself would use too much stack. */
 static uint32_t call_depth_bytes(struct func_code *code, unsigned level)
 {
 	uint32_t deepest = 0;
@@ -37,7 +38,7 @@ static uint32_t call_depth_bytes(struct func_code *code, unsigned level)
 	code->visited = false;
 	code->depth_bytes = deepest + code->local_bytes;
 	if (deepest == UINT32_MAX || code->local_bytes > UINT32_MAX / 2 - deepest)
-		code->depth_bytes = UINT32_MAX; /* stored too, so that each path to a recursion is not walked again */
+		code->depth_bytes = UINT32_MAX; /* stored, so that other call chains that reach this function do not repeat the search */
 	return code->depth_bytes;
 }
 
@@ -75,7 +76,7 @@ static struct func_code *code_of(struct gpul_exec_program *p, const gpul_exec_ke
 	return &p->code[k->code - p->code];
 }
 
-/* Describe what only the body tells; it is laid out. */
+/* Set the members of k->info that depend on the kernel's body, whose variables already have addresses. */
 static void describe_body(struct gpul_exec_program *p, gpul_exec_kernel *k)
 {
 	const struct func_code *code = k->code;
@@ -89,7 +90,7 @@ static void describe_body(struct gpul_exec_program *p, gpul_exec_kernel *k)
 	atomic_store_explicit(&k->described, true, memory_order_release);
 }
 
-/* Find out what a launch needs; the kernel is described, and decoded with its callees, or refused. */
+/* Compute the stack size of a launch, and mark the kernel as ready.  Its code and its callees are decoded, or it has been refused. */
 static void make_ready(struct gpul_exec_program *p, gpul_exec_kernel *k)
 {
 	const uint32_t depth = call_depth_bytes(code_of(p, k), 0);
@@ -98,7 +99,7 @@ static void make_ready(struct gpul_exec_program *p, gpul_exec_kernel *k)
 	atomic_store_explicit(&k->ready, true, memory_order_release);
 }
 
-/* Say why the kernel cannot run: "WHY; kernel NAME reaches it", or the error of decoding. */
+/* Store the reason why the kernel cannot run: "WHY; kernel NAME reaches it" for a refused instruction, or the decoding error. */
 static gpul_status refuse(struct gpul_exec_program *p, gpul_exec_kernel *k, const gpul_error *why, gpul_error *err)
 {
 	gpul_error text = { 0 };
@@ -117,7 +118,7 @@ static gpul_status refuse(struct gpul_exec_program *p, gpul_exec_kernel *k, cons
 
 /* ---- one function -------------------------------------------------------------------------------------- */
 
-/* Parse the body of a function and lay it out.  The caller holds the lock, or creates the program. */
+/* Parse the body of a function, and give its variables addresses.  The caller holds p->lock, or is the creator of the program. */
 static gpul_status lay_out(struct gpul_exec_program *p, struct func_code *code, gpul_error *err)
 {
 	gpul_status st;
@@ -131,7 +132,7 @@ static gpul_status lay_out(struct gpul_exec_program *p, struct func_code *code, 
 	return st;
 }
 
-/* Decode a function.  The caller holds the lock, or creates the program. */
+/* Decode a function.  The caller holds p->lock, or is the creator of the program. */
 static gpul_status decode(struct gpul_exec_program *p, struct func_code *code, gpul_error *err)
 {
 	gpul_status st;
@@ -152,7 +153,7 @@ gpul_status gpul_need_everything(struct gpul_exec_program *p, gpul_error *err)
 {
 	gpul_status st = GPUL_OK;
 
-	for (uint32_t k = 0; !st && k < p->n_code; k++) /* observers may look at the whole module when they see its first function */
+	for (uint32_t k = 0; !st && k < p->n_code; k++) /* parse all bodies first: observers read the whole module */
 		st = gpul_ptx_need_body(p->module, k, err);
 	for (uint32_t k = 0; !st && k < p->n_code; k++) {
 		st = decode(p, &p->code[k], err);
@@ -191,7 +192,7 @@ static bool add(functions *all, struct func_code *code)
 	return true;
 }
 
-/* Decode the functions that all->at[n] calls; those that are new are added. */
+/* Decode the function all->at[n], and append to `all` the functions that it calls and that are not yet in the list. */
 static gpul_status decode_with_callees(struct gpul_exec_program *p, functions *all, size_t n, gpul_error *err)
 {
 	struct func_code *code = all->at[n];
@@ -206,7 +207,7 @@ static gpul_status decode_with_callees(struct gpul_exec_program *p, functions *a
 	return st;
 }
 
-/* A function that calls one that cannot be called cannot be called, either. */
+/* Refuse each function of `all` that calls a refused function, until no more are found. */
 static void spread_refusals(struct gpul_exec_program *p, const functions *all)
 {
 	for (bool more = true; more;) {
@@ -221,14 +222,14 @@ static void spread_refusals(struct gpul_exec_program *p, const functions *all)
 	}
 }
 
-/* Decode a function and all that it calls by name.  The caller holds the lock. */
+/* Decode a function and all functions that it calls by name, directly or indirectly.  The caller holds p->lock. */
 static gpul_status need_with_callees(struct gpul_exec_program *p, struct func_code *code, gpul_error *err)
 {
 	functions all = { 0 };
 	gpul_status st = add(&all, code) ? GPUL_OK : gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the functions that a kernel calls");
 	fenv_t callers;
 
-	gpul_float_default(&callers); /* literals are converted to the types of their instructions */
+	gpul_float_default(&callers); /* converting literals to the types of their instructions needs the default rounding */
 	for (size_t n = 0; !st && n < all.n; n++)
 		st = decode_with_callees(p, &all, n, err);
 	gpul_float_restore(&callers);
@@ -256,7 +257,7 @@ gpul_status gpul_function_need(struct func_code *code, gpul_error *err)
 
 /* ---- kernels --------------------------------------------------------------------------------------------- */
 
-/* Keep the error of a kernel's body as its refusal, except GPUL_ENOMEM, which is returned. */
+/* Store an error in a kernel's PTX as the reason of its refusal; GPUL_ENOMEM is returned to the caller instead. */
 static gpul_status keep_error(struct gpul_exec_program *p, gpul_exec_kernel *k, const gpul_error *why, gpul_error *err)
 {
 	if (why->status == GPUL_ENOMEM)
@@ -284,7 +285,7 @@ gpul_status gpul_exec_kernel_prepare(const gpul_exec_kernel *kernel, gpul_error 
 	return st;
 }
 
-/* Decode a described kernel with its callees. */
+/* Decode a kernel and its callees, after gpul_exec_kernel_prepare(). */
 static gpul_status decode_kernel(struct gpul_exec_program *p, gpul_exec_kernel *k)
 {
 	gpul_error why = { 0 };

@@ -31,7 +31,7 @@ unsigned gpul_vector_mod(const gpul_ptx_inst *in)
 
 /* ---- registers ------------------------------------------------------------------------------------- */
 
-/* Reserve a register of `bytes` bytes per lane, and return its offset in the frame; 16 predicates share a 64-byte slot. */
+/* Reserve a register of `bytes` bytes per lane, and return its offset in the frame; 16 predicates share 64 bytes. */
 uint32_t gpul_reserve_register(struct decoder *d, unsigned bytes)
 {
 	uint32_t at = d->frame_bytes;
@@ -50,7 +50,7 @@ uint32_t gpul_reserve_register(struct decoder *d, unsigned bytes)
 	return d->pred_at - 4;
 }
 
-/* Registers of module scope are in bank 2, which a warp has once for all frames.  Each predicate has its own slot there. */
+/* Return a reference to a register of module scope.  These are in bank 2, of which a warp has one for all its frames. */
 static opref module_reg_ref(struct gpul_exec_program *p, uint32_t flat, unsigned bytes)
 {
 	if (p->module_reg_offset[flat] == UINT32_MAX) {
@@ -100,8 +100,8 @@ bool gpul_operand_is_list(const gpul_ptx_func *f, const gpul_ptx_operand *o)
 	return o->kind == GPUL_PTX_OP_VECTOR || gpul_operand_elements(f, o) > 1;
 }
 
-/* Find an element of a register operand: the elements .x .y .z .w of a vector register are separate, consecutive registers;
- * o->index is the selected one. */
+/* Find an element of a register operand.  The elements .x .y .z .w of a vector register are consecutive registers, the first of which is
+ * o->index, unless the operand selects an element: then o->index is that element. */
 bool gpul_operand_register(struct decoder *d, const gpul_ptx_operand *o, unsigned element, opref *out, unsigned *bytes)
 {
 	if (element && element >= gpul_operand_elements(d->f, o))
@@ -148,7 +148,7 @@ static bool width_error(struct decoder *d, unsigned have, unsigned want)
 	return gpul_decode_fail(d, GPUL_EFORMAT, "a %u-bit operand is expected, not a %u-bit register", 8 * want, 8 * have);
 }
 
-/* Decode r+1: emit an addition, whose result is a temporary. */
+/* Decode the operand r+1: emit an addition of the constant to register r; *ref receives the temporary register with the sum. */
 static bool add_offset(struct decoder *d, const gpul_ptx_operand *o, unsigned bytes, opref *ref)
 {
 	const enum op op = bytes == 2 ? OP_ADD_16 : bytes == 4 ? OP_ADD_32 : OP_ADD_64;
@@ -216,7 +216,7 @@ static uint64_t bits_of_float(float x)
 	return bits;
 }
 
-/* The bits of a literal, converted to `type`. */
+/* Return the bits of a literal, converted to `type`. */
 static uint64_t literal_bits(const gpul_ptx_operand *o, unsigned type)
 {
 	bool wide = gpul_ptx_type_bytes(type) == 8;
@@ -275,7 +275,7 @@ static bool special_source(struct decoder *d, unsigned special, unsigned type, o
 	unsigned bytes = gpul_container_bytes(type);
 	uint32_t offset = 0;
 
-	if (!bytes) /* a predicate: %is_explicit_cluster */
+	if (!bytes) /* the only predicate among the special registers, %is_explicit_cluster */
 		bytes = 4;
 	if (bytes > 8)
 		return width_error(d, 8, bytes);
@@ -291,7 +291,7 @@ static bool var_place(struct decoder *d, const gpul_ptx_operand *o, const gpul_p
 		      struct place *out)
 {
 	out->bytes = (uint32_t)v->bytes;
-	if (gpul_var_is_reference(v) && address) { /* the value of a reference is its handle */
+	if (gpul_var_is_reference(v) && address) { /* the value of a .texref or .surfref is its handle */
 		out->space = SPACE_GLOBAL;
 		out->value = address;
 		return true;

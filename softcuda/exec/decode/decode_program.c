@@ -34,7 +34,7 @@ static uint32_t thread_limit(const gpul_ptx_tuning *t)
 	return threads < MAX_THREADS ? (uint32_t)threads : MAX_THREADS;
 }
 
-/* Describe the kernel as far as its head tells; gpul_kernel_prepare() does the rest. */
+/* Set the members of *k that are known without the kernel's body; gpul_exec_kernel_prepare() sets the others. */
 static gpul_status describe_kernel(struct gpul_exec_program *p, struct func_code *code, uint32_t const_bytes, gpul_exec_kernel *k,
 				   gpul_error *err)
 {
@@ -84,8 +84,7 @@ static gpul_status describe_kernels(struct gpul_exec_program *p, gpul_error *err
 
 /* ---- building ---------------------------------------------------------------------------------------------- */
 
-/* Lay out all functions of one kind.  Called for device functions first, because kernels' shared variables start after those of
- * device functions. */
+/* Lay out all functions of one kind: device functions first, because their shared variables precede those of kernels. */
 static gpul_status lay_out_functions(struct gpul_exec_program *p, unsigned kind, gpul_error *err)
 {
 	gpul_status st = GPUL_OK;
@@ -139,8 +138,8 @@ static bool observed_as_a_whole(const gpul_exec_memory *m)
 	return false;
 }
 
-/* Return true if bodies may be decoded when they are needed: no observer reads the whole program, no register outside of functions
- * needs memory that a kernel may not have when it starts, and there is an address range for the constants. */
+/* Return true if functions may be decoded lazily: no observer reads the whole program, no registers of module scope exist, whose memory
+ * a kernel must have when it starts, and an address range for the constants could be reserved. */
 static bool can_decode_later(struct gpul_exec_program *p)
 {
 	return p->module->bodies && !p->module->n_regs && !observed_as_a_whole(p->memory) && gpul_consts_reserve(&p->consts, CONSTS_BYTES);
@@ -165,7 +164,7 @@ gpul_status gpul_exec_program_create(gpul_exec_memory *memory, gpul_ptx_module *
 	p->need = can_decode_later(p) ? gpul_function_need : NULL;
 	pthread_mutex_init(&p->lock, NULL);
 	p->file_name = strdup(file_name ? file_name : "PTX");
-	gpul_float_default(&callers); /* literals are converted to the types of their instructions and variables */
+	gpul_float_default(&callers); /* converting literals needs the default rounding */
 	st = p->file_name ? build_program(p, err) : gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a program");
 	gpul_float_restore(&callers);
 	if (st) {

@@ -1,14 +1,14 @@
-/* decode_reach.c — finds the kernels that call a function which contains an instruction that is not interpreted, so that the other
- * kernels of its module run.
+/* decode_reach.c — finds the kernels that call a function with an instruction that the interpreter does not implement.  They are refused;
+ * the other kernels of the module run.
  *
  * Only calls by name count.  A call through a pointer can reach every function whose address the module takes: NCCL's kernels call
- * one function of a table of hundreds.  So such a kernel runs, and ends with a fault if it executes the instruction (OP_REFUSED). */
+ * one function of a table of hundreds.  So a kernel with such a call runs, and faults only if it executes the instruction (OP_REFUSED). */
 #include "core/array.h"
 #include "softcuda/exec/decode/decode_internal.h"
 
 struct call_edge {
 	uint32_t caller, callee;
-}; /* rows of module->funcs that have a body */
+}; /* indices in module->funcs of two functions with bodies */
 
 struct call_graph {
 	const gpul_ptx_module *m;
@@ -55,7 +55,8 @@ static bool collect_calls(struct call_graph *g)
 	return true;
 }
 
-/* Each pass follows the calls at least one level; the number of passes is at most the depth of the deepest call chain. */
+/* Give callers the refusals of their callees.  Each pass covers at least one more level of calls, so the number of passes is at most the
+ * depth of the deepest call chain. */
 static void spread(const struct call_graph *g, struct func_code *code)
 {
 	for (bool more = true; more;) {

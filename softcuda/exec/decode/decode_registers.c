@@ -1,46 +1,45 @@
-/* decode_registers.c — register allocation: registers of a function that are never live at the same time share a place in its frame.
+/* decode_registers.c — register allocation: registers of a function that are never live at the same time share a slot of its frame.
  *
  * Compilers generate PTX with a new register for nearly every result, as in static single assignment: a kernel of 2,000
  * instructions has as many registers, and a register of 32 lanes has 64 to 512 bytes. The frame of such a kernel is larger than
  * the caches of a CPU, but few of its registers are live at one time.
  *
- *     row    instruction             live after it     place
+ *     index  instruction             live after it     slot
  *     10     add.f32 %f7, %f1, %f2   %f7               0
- *     11     mul.f32 %f8, %f7, %f7   %f8               1      not 0: no result shares the place of a source
+ *     11     mul.f32 %f8, %f7, %f7   %f8               1      not 0: no result shares the slot of a source
  *     12     st.f32  [%rd1], %f8
- *     13     ld.f32  %f9, [%rd2]     %f9               1      %f8 is dead: reuses the place that was freed last
+ *     13     ld.f32  %f9, [%rd2]     %f9               1      %f8 is dead: reuses the slot that was freed last
  *
- * Liveness is that of one lane: lanes that diverge have their own words in a register, and handlers write only words of active lanes.
- *   1. Most registers are accessed in one basic block only, first by a result: they are live from their first row to their last.
- *   2. For the others, liveness analysis finds the rows: backward dataflow over the blocks (Aho et al., Compilers, 2nd ed.,
- *   9.2.5). They become one interval.
- *   3. Places are assigned in the order of rows (linear scan: Poletto and Sarkar, 1999), separately for each width, and for
- *   floats:
- *      handlers compute inactive lanes, too, and an integer in a float's place would be subnormal, which is slow.
+ * Liveness is computed for one lane: diverged lanes have their own words in a register, and handlers write only those of active lanes.
+ *   1. Most registers are accessed in one basic block only, first by a result: they are live from their first access to their last.
+ *   2. For the others, backward dataflow over the blocks (Aho et al., Compilers, 2nd ed., 9.2.5) finds the instructions at which they are
+ *      live. The range from the first to the last of these instructions counts as live.
+ *   3. Slots are assigned in the order of instructions (linear scan: Poletto and Sarkar, 1999), separately for each width and for floats:
+ *      handlers compute inactive lanes, too, and an integer in a float's slot would be a subnormal float, which makes CPUs slow.
  *
- * Each register keeps its own place in small frames, if there are observers (which show registers by name), and if memory runs out. */
+ * Registers share no slots in small frames, if there are observers (which show registers by name), and if memory runs out. */
 #include "softcuda/exec/decode/decode_internal.h"
 #include "softcuda/exec/warp/observe_internal.h"
 
 #include <stdlib.h>
 
 enum {
-	SMALL_FRAME_BYTES = 8192, /* a quarter to a sixth of a CPU's level-1 data cache */
-	N_KINDS = 8,              /* places for 2, 4, 8 and 16 bytes; and the same for floats */
+	SMALL_FRAME_BYTES = 8192, /* below this size, registers share no slots: a sixth to a quarter of a CPU's L1 data cache */
+	N_KINDS = 8,              /* kinds of slots: 2, 4, 8 and 16 bytes, for floats and for others */
 	NO_BLOCK = -1,
 	SEVERAL_BLOCKS = -2,
 };
-static const size_t max_set_words = (size_t)1 << 22; /* limit for the sets of all blocks together: 32 MiB */
+static const size_t max_set_words = (size_t)1 << 22; /* limit for the live sets of all blocks together: 32 MiB */
 
 struct basic_block {
 	uint32_t first, end;
-}; /* rows of f->insts; end: one past its last row */
+}; /* indices in f->insts; end: one past the last instruction */
 
 struct life {
-	uint32_t first, last; /* rows; first > last: the register is not accessed */
-	uint32_t number;      /* number in the sets, if it is accessed in several blocks */
-	int32_t home;         /* its only block, NO_BLOCK or SEVERAL_BLOCKS */
-	uint8_t elements;     /* elements of the vector register to which it belongs; else 1 */
+	uint32_t first, last; /* live range, as indices in f->insts; first > last: the register is not accessed */
+	uint32_t number;      /* bit number in the live sets, if the register is accessed in several blocks */
+	int32_t home;         /* the only block that accesses the register, NO_BLOCK or SEVERAL_BLOCKS */
+	uint8_t elements;     /* number of elements if the register is part of a vector register; else 1 */
 	bool is_float;        /* an instruction uses it as f32 or f64, even if it is declared .b32 */
 };
 
@@ -50,16 +49,17 @@ struct sharing {
 	bool (*defines)(unsigned opcode);
 	struct life *lives; /* by flat register number */
 	struct basic_block *blocks;
-	uint32_t *numbered; /* flat register numbers, by number in the sets */
-	uint32_t *block_at; /* by row of f->insts: the block that begins there, or that contains it */
+	uint32_t *numbered; /* flat register number of each bit of the live sets */
+	uint32_t *block_at; /* index of the block that contains each instruction of f->insts */
 	uint32_t n_blocks, n_numbers;
-	size_t n_words;                                /* size of one set */
-	uint64_t *live_in, *live_out, *used, *defined; /* n_words for each block */
+	size_t n_words;                                /* size of one live set */
+	uint64_t *live_in, *live_out, *used, *defined; /* live sets, n_words for each block */
 };
 
 /* ---- accesses ---------------------------------------------------------------------------------- */
 
-/* A result that is not written in every active lane counts as a use, which keeps the register live before it. */
+/* Called for each register that an instruction accesses.  defines: the instruction writes the register in every active lane.  Any other
+ * write counts as a read, because it keeps the register's old value in some lanes, so the register is live before it. */
 typedef void access_fn(struct sharing *s, uint32_t flat, bool defines, uint32_t row);
 
 static void visit_operand(struct sharing *s, const gpul_ptx_operand *o, bool defines, uint32_t row, access_fn *access)
@@ -74,7 +74,7 @@ static void visit_operand(struct sharing *s, const gpul_ptx_operand *o, bool def
 			visit_operand(s, &s->f->operands[o->first_child + k], defines && list, row, access);
 }
 
-/* Visit the registers that an instruction accesses, sources first: it may read the register that it writes. */
+/* Call access() for the registers of an instruction, sources first: the instruction may read the register that it writes. */
 static void visit_inst(struct sharing *s, uint32_t row, access_fn *access)
 {
 	const gpul_ptx_inst *in = &s->f->insts[row];
@@ -126,7 +126,7 @@ static bool is_float(unsigned type)
 	return type == GPUL_PTX_MOD_F32 || type == GPUL_PTX_MOD_F64;
 }
 
-/* Mark the registers that an instruction uses as floats: its first type is the result's, the last one the sources'. */
+/* Mark the registers that an instruction uses as floats: its first type is that of the result, its last type that of the sources. */
 static void find_floats(struct sharing *s, uint32_t row)
 {
 	const gpul_ptx_inst *in = &s->f->insts[row];
@@ -166,10 +166,10 @@ static void find_blocks(struct sharing *s)
 		s->blocks[s->n_blocks - 1].end = row + 1;
 		s->block_at[row] = s->n_blocks - 1;
 	}
-	s->block_at[f->n_insts] = s->n_blocks; /* the end: nothing is live there */
+	s->block_at[f->n_insts] = s->n_blocks; /* the function's end, where nothing is live */
 }
 
-/* Add the live-in set of the block that starts at this row; true: the set has changed. */
+/* Add the live-in set of the block at this instruction to the set `out`; true: `out` has changed. */
 static bool add_live_in(const struct sharing *s, uint64_t *out, uint32_t row)
 {
 	const uint32_t block = s->block_at[row];
@@ -225,7 +225,7 @@ static void solve(struct sharing *s)
 
 /* ---- lives -------------------------------------------------------------------------------------- */
 
-/* Extend the live ranges of all registers in a set to include the row. */
+/* Extend the live ranges of all registers in a set to include the instruction at index `row`. */
 static void include_all(struct sharing *s, const uint64_t *set, uint32_t row)
 {
 	for (size_t k = 0; k < s->n_words; k++)
@@ -237,8 +237,8 @@ static void include_all(struct sharing *s, const uint64_t *set, uint32_t row)
 		}
 }
 
-/* Extend the live ranges of registers of several blocks to all rows where they are live; false: out of memory, or too many
- * registers. */
+/* Extend the live range of each register that several blocks access to all instructions where it is live; false: out of memory, or
+ * too many registers. */
 static bool extend_lives(struct sharing *s)
 {
 	bool done;
@@ -274,8 +274,8 @@ static void live_everywhere(struct sharing *s, uint32_t flat, bool defines, uint
 	s->lives[flat].last = s->f->n_insts;
 }
 
-/* Mark registers that are also read from elsewhere: parameters and results in registers, and results of loads that may poll,
- * whose handler compares them with those of the previous poll (LDO). */
+/* Mark registers as live in the whole function if they are read outside of its instructions: parameters and results in registers, and
+ * results of loads that may poll, which the handler LDO compares with those of the previous poll. */
 static void keep_places(struct sharing *s)
 {
 	const gpul_ptx_func *f = s->f;
@@ -291,11 +291,11 @@ static void keep_places(struct sharing *s)
 			visit_operand(s, &f->operands[f->insts[row].first_operand], true, row, live_everywhere);
 }
 
-/* ---- places ------------------------------------------------------------------------------------- */
+/* ---- slots -------------------------------------------------------------------------------------- */
 
 struct places {
 	uint32_t *starts,
-		*ends; /* by row: lists of the registers whose live range starts there, and of those whose range ended in the previous row */
+		*ends; /* for each instruction: list of registers whose live range starts there; of those whose range ended before it */
 	uint32_t *next_start, *next_end; /* for each register: the next one in the list */
 	uint32_t *free[N_KINDS], n_free[N_KINDS];
 };
@@ -313,8 +313,8 @@ static void push(uint32_t *list, uint32_t *next, uint32_t r)
 	*list = r;
 }
 
-/* Take the registers in the order in which their live ranges start; each gets the place that was freed last, which is still in
- * the level-1 cache. */
+/* Assign slots to registers in the order in which their live ranges start.  Each register gets the slot that was freed last, because
+ * that is still in the L1 cache. */
 static void give_places(struct sharing *s, struct places *p)
 {
 	for (uint32_t row = 0; row <= s->f->n_insts; row++) {
@@ -340,7 +340,7 @@ static void share_places(struct sharing *s)
 
 	if (!room)
 		return;
-	memset(room, 0xff, 2 * (size_t)n_rows * sizeof *room); /* GPUL_PTX_NONE */
+	memset(room, 0xff, 2 * (size_t)n_rows * sizeof *room); /* fills both arrays of lists with GPUL_PTX_NONE, the empty list */
 	p.ends = p.starts + n_rows;
 	p.next_start = p.ends + n_rows;
 	p.next_end = p.next_start + n_regs;
@@ -349,7 +349,7 @@ static void share_places(struct sharing *s)
 	for (uint32_t r = n_regs; r-- > s->f->n_module_regs;) {
 		const struct life *life = &s->lives[r];
 
-		if (life->first > life->last || !s->d->reg_bytes[r]) /* predicates need little space, so they keep their places */
+		if (life->first > life->last || !s->d->reg_bytes[r]) /* predicates are small, so they share no slots */
 			continue;
 		push(&p.starts[life->first], &p.next_start[r], r);
 		push(&p.ends[life->last + 1], &p.next_end[r], r);

@@ -1,4 +1,4 @@
-/* decode_stack.c — decodes alloca, stacksave and stackrestore; and createpolicy, whose result is only a hint. */
+/* decode_stack.c — decodes alloca, stacksave and stackrestore; and createpolicy, whose result (a cache policy) has no effect. */
 #include "softcuda/exec/decode/decode_internal.h"
 
 /* Decode alloca d, bytes{, alignment}.  The memory is freed when the function returns, or by stackrestore. */
@@ -29,7 +29,7 @@ bool gpul_decode_stack(struct decoder *d)
 	return gpul_operand_source(d, &d->operand[0], type, false, &made.a) && gpul_emit(d, OP_STACKRESTORE, &made);
 }
 
-/* A cache policy is opaque.  These are the values that ptxas generates for a fraction of 1.0 (sm_90). */
+/* Return the value of a cache policy, which PTX does not define.  It is the value that ptxas generates for a fraction of 1.0 (sm_90). */
 static uint64_t policy_of(const struct decoder *d)
 {
 	for (unsigned k = 0; k < d->in->n_mods; k++)

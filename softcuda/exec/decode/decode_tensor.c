@@ -11,7 +11,7 @@ static const struct {
 	{ GPUL_PTX_MOD_OR, REDUCE_OR },   { GPUL_PTX_MOD_XOR, REDUCE_XOR },
 };
 
-/* The atomic operation of a reduction on a type, as on an H200; OP_NOP: there is none. */
+/* Return the atomic operation of a reduction for a type; OP_NOP: an H200 does not support the reduction for this type. */
 static enum op operation_on(unsigned how, unsigned type)
 {
 	/* clang-format off */
@@ -54,7 +54,7 @@ static unsigned rank_of(const struct decoder *d)
 	return 0;
 }
 
-/* Decode [map, {x, y ...}]. */
+/* Decode the operand [map, {x, y ...}]: the address of the tensor map, and coordinates. */
 static bool decode_map(struct decoder *d, const gpul_ptx_operand *o, struct tensor_copy *c)
 {
 	unsigned n = 0;
@@ -73,7 +73,7 @@ static bool decode_map(struct decoder *d, const gpul_ptx_operand *o, struct tens
 	return n == c->rank || gpul_decode_fail(d, GPUL_EFORMAT, "%u coordinates are given, %u are expected", n, c->rank);
 }
 
-/* Decode {w, h ...}: one offset for each dimension between the first and the last. */
+/* Decode the im2col offsets {w, h ...}, one for each spatial dimension: all dimensions except channels and images. */
 static bool decode_offsets(struct decoder *d, const gpul_ptx_operand *o, struct tensor_copy *c)
 {
 	const unsigned n = gpul_operand_elements(d->f, o);
@@ -138,8 +138,8 @@ static const struct {
 	const char *text;
 	uint8_t field, dimensions, values;
 } fields[] = {
-	/* dimensions 0: applies to the whole map; */
-	{ "global_address", FIELD_ADDRESS, 0, 0 }, /* values 0: not an immediate */
+	/* dimensions 0: the field has no index; values 0: any value, which may be in a register */
+	{ "global_address", FIELD_ADDRESS, 0, 0 },
 	{ "rank", FIELD_RANK, 0, 0 },
 	{ "box_dim", FIELD_BOX, GPUL_TENSOR_RANKS, 0 },
 	{ "global_dim", FIELD_DIMENSION, GPUL_TENSOR_RANKS, 0 },
@@ -152,7 +152,7 @@ static const struct {
 	{ "fill_mode", FIELD_FILL, 0, 2 },
 };
 
-/* The types of .elemtype in PTX ISA 9.0, table 33, are in another order than in CUtensorMapDataType. */
+/* Convert a type number of .elemtype (PTX ISA 9.0, table 33) to one of CUtensorMapDataType, whose order differs. */
 static uint64_t type_of_element(uint64_t value)
 {
 	static const uint8_t types[GPUL_TENSOR_TYPES] = {
@@ -210,8 +210,8 @@ static bool decode_replace(struct decoder *d)
 	return gpul_emit(d, OP_TENSOR_MAP_REPLACE, &(struct insn){ .object = r });
 }
 
-/* Decode tensormap.cp_fenceproxy [to], [from], 128, which copies to global memory.  The fence has no effect, because there is
- * only one memory. */
+/* Decode tensormap.cp_fenceproxy [to], [from], 128, which copies to global memory.  The fence between proxies has no
+ * effect, because the interpreter has no separate proxies. */
 static bool decode_map_copy(struct decoder *d)
 {
 	struct tensor_map_copy *c = gpul_program_alloc(d->p, sizeof *c, d->err);

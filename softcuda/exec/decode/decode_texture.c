@@ -46,7 +46,7 @@ bool gpul_texture_handle(struct decoder *d, const gpul_ptx_operand *address, str
 	return gpul_operand_source(d, child(d, address, 0), GPUL_PTX_MOD_U64, false, &f->handle);
 }
 
-/* Decode element k of a vector {a, b, c, d}, or of one register. */
+/* Decode element k of the operand {a, b, c, d}, or of an operand that is a single register. */
 static bool vector_source(struct decoder *d, const gpul_ptx_operand *o, unsigned k, unsigned type, opref *out)
 {
 	const unsigned n = gpul_operand_elements(d->f, o);
@@ -133,7 +133,7 @@ bool gpul_decode_tex(struct decoder *d)
 		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "separate samplers are not supported by the software driver");
 	if (from->n_children < 2)
 		return gpul_decode_fail(d, GPUL_EFORMAT, "the coordinates are missing");
-	f->integer = gpul_type_mod(d->in) == GPUL_PTX_MOD_S32; /* the last type: that of the coordinates */
+	f->integer = gpul_type_mod(d->in) == GPUL_PTX_MOD_S32; /* the last type modifier is that of the coordinates */
 	f->halves = gpul_vector_mod(d->in) == 2;
 	f->lod_kind = has_text(d, "level") ? LOD_LEVEL : has_text(d, "grad") ? LOD_GRADIENT : LOD_BASE;
 	for (uint8_t k = 0; k < 4; k++)

@@ -38,7 +38,7 @@ static enum op move_op(unsigned bytes)
 	return bytes == 2 ? OP_MOV_16 : bytes == 4 ? OP_MOV_32 : bytes == 8 ? OP_MOV_64 : OP_NOP;
 }
 
-/* Decode mov of vectors.  All elements are read before the first is written: mov.v2.b32 {a, b}, {b, a} exchanges two registers. */
+/* Decode mov of vectors.  The emitted code reads all elements before it writes the first: mov.v2.b32 {a, b}, {b, a} exchanges a and b. */
 bool gpul_decode_mov_vector(struct decoder *d)
 {
 	const unsigned n = gpul_vector_mod(d->in), type = gpul_type_mod(d->in), bytes = gpul_container_bytes(type);

@@ -67,7 +67,7 @@ bool gpul_decode_redux(struct decoder *d)
 		{ GPUL_PTX_MOD_AND, GPUL_PTX_MOD_B32, OP_REDUX_AND },
 		{ GPUL_PTX_MOD_OR, GPUL_PTX_MOD_B32, OP_REDUX_OR },
 		{ GPUL_PTX_MOD_XOR, GPUL_PTX_MOD_B32, OP_REDUX_XOR },
-		{ GPUL_PTX_MOD_MIN, GPUL_PTX_MOD_F32, OP_REDUX_F32 }, /* sm_100a */
+		{ GPUL_PTX_MOD_MIN, GPUL_PTX_MOD_F32, OP_REDUX_F32 }, /* redux of .f32 exists from sm_100a on */
 		{ GPUL_PTX_MOD_MAX, GPUL_PTX_MOD_F32, OP_REDUX_F32 },
 	};
 	struct insn made = { .e = (has_mod(d, GPUL_PTX_MOD_MAX) ? REDUX_MAX : 0) | (has_mod(d, GPUL_PTX_MOD_ABS) ? REDUX_ABS : 0) |

@@ -5,7 +5,7 @@
 
 #include "softcuda/exec/decode/decode_internal.h"
 
-/* True: vocabulary.h lacks a modifier, so the instruction may be a variant of a newer PTX version, with other operands. */
+/* Return true if the instruction has a modifier that ptx/vocabulary.h does not list: it may belong to a newer PTX version. */
 static bool has_unknown_modifier(const gpul_ptx_inst *in)
 {
 	for (unsigned k = 0; k < in->n_mods; k++)

@@ -1,4 +1,4 @@
-/* form.c — matches the form of an instruction (its types and modifiers) with rules, and its operands with a signature. */
+/* form.c — compares the types and modifiers of an instruction (its form) with rules, and its operands with a rule's signature. */
 #include <stdarg.h>
 #include <stdio.h>
 

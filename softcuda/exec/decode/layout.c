@@ -23,8 +23,8 @@ static uint64_t align_up(uint64_t at, uint64_t align)
 
 /* ---- global and constant variables ------------------------------------------------------------------- */
 
-/* A GPU maps a module's variables in pages of 2 MiB, so accesses past a variable reach other variables or unused memory there.
- * Here they reach only unused memory: VARIABLE_GAP bytes, which are 0. */
+/* Return the accessible bytes after a variable.  A GPU maps variables in pages of 2 MiB, so a small overrun of a variable does not fault;
+ * here such an access reads or writes VARIABLE_GAP bytes of unused memory, which are 0 at first. */
 static uint64_t padding_of_variable(const struct gpul_exec_program *p, const gpul_ptx_var *v)
 {
 	for (const struct observer *o = gpul_exec_memory_observers(p->memory); o; o = o->next)
@@ -65,7 +65,7 @@ bool gpul_var_is_reference(const gpul_ptx_var *v)
 static gpul_status add_reference(const gpul_ptx_var *v, struct variable *to, gpul_error *err)
 {
 	if (v->n_dims)
-		return GPUL_OK; /* an array of references: instructions that use it are refused */
+		return GPUL_OK; /* arrays of references are not supported: decoding refuses instructions that use them */
 	const enum texture_kind kind = v->type == GPUL_PTX_MOD_SURFREF ? SURFACE_OBJECT : TEXTURE_OBJECT;
 
 	to->reference = (uint8_t)kind;
@@ -129,9 +129,9 @@ struct filler {
 	struct gpul_exec_program *p;
 	const gpul_ptx_var *v;
 	uint8_t *to;
-	uint64_t at, n_elements;      /* the next element, and the number of elements */
+	uint64_t at, n_elements;      /* index of the next element to fill; number of elements */
 	unsigned depth;               /* number of open braces */
-	uint64_t start[MAX_DIMS + 1]; /* the first element inside the open braces of each depth */
+	uint64_t start[MAX_DIMS + 1]; /* for each depth: index of the first element inside its braces */
 };
 
 static uint64_t symbol_value(const struct gpul_exec_program *p, const gpul_ptx_init *i)
@@ -187,7 +187,7 @@ static uint64_t element_bits(const struct filler *f, const gpul_ptx_init *i)
 	}
 }
 
-/* The number of elements in one pair of braces at `depth`: { {1}, {2} } initialises the first element of each row. */
+/* Return the number of elements that one pair of braces at `depth` covers: { {1}, {2} } initialises the first element of each row. */
 static uint64_t row_elements(const struct filler *f, unsigned depth)
 {
 	uint64_t n = f->v->vector ? f->v->vector : 1;
@@ -221,7 +221,7 @@ static bool initialise_element(struct filler *f, const gpul_ptx_init *i)
 	return true;
 }
 
-/* True: the initialiser is the address of a function that is not defined; ptxas rejects it, too. */
+/* Return true if the initialiser is the address of an undefined function, which ptxas rejects, too. */
 static bool is_undefined_function(const struct gpul_exec_program *p, const gpul_ptx_init *i)
 {
 	const gpul_ptx_func *f;
@@ -271,8 +271,8 @@ gpul_status gpul_layout_initialise(struct gpul_exec_program *p, gpul_error *err)
 
 /* ---- shared memory ---------------------------------------------------------------------------------------- */
 
-/* Lay out shared memory: it contains the variables of module scope, then of device functions, then of the kernel; the
- * variables of different kernels overlap. */
+/* Lay out the .shared variables of module scope.  Shared memory has them first, then those of device functions, then those of the
+ * kernel, which start at the same offset in all kernels. */
 void gpul_layout_shared(struct gpul_exec_program *p)
 {
 	const gpul_ptx_module *m = p->module;
@@ -298,7 +298,7 @@ void gpul_layout_shared(struct gpul_exec_program *p)
 
 /* ---- local memory of the module ---------------------------------------------------------------------------- */
 
-/* Lay out local memory: it starts with the variables of module scope, followed by the kernel's, then by those of called functions. */
+/* Lay out the .local variables of module scope.  A thread's local memory has them first, then the kernel's, then those of callees. */
 void gpul_layout_module_local(struct gpul_exec_program *p)
 {
 	const gpul_ptx_module *m = p->module;
@@ -340,7 +340,7 @@ static gpul_status lay_out_parameters(struct gpul_exec_program *p, const gpul_pt
 	return GPUL_OK;
 }
 
-/* Lay out the variables of a body: .local and .param variables in local memory, .shared variables after the module's. */
+/* Lay out the variables that a body declares: .local and .param variables in local memory, .shared variables after the module's. */
 static gpul_status lay_out_body(struct gpul_exec_program *p, struct func_code *code, uint64_t *local, gpul_error *err)
 {
 	const gpul_ptx_func *f = code->ptx;
@@ -383,7 +383,7 @@ static gpul_status lay_out_body(struct gpul_exec_program *p, struct func_code *c
 	return GPUL_OK;
 }
 
-/* The end of the .shared variables that a device function declares, which all start after those of the functions before. */
+/* Return the offset after the .shared variables that a device function declares.  `at`: the end of the previous function's. */
 static uint32_t shared_end(uint64_t at, const gpul_ptx_func *f)
 {
 	for (uint32_t k = 0; k < f->n_vars; k++) {
@@ -392,7 +392,7 @@ static uint32_t shared_end(uint64_t at, const gpul_ptx_func *f)
 		if (v->space == GPUL_PTX_MOD_SHARED && (v->linkage != GPUL_PTX_EXTERN || v->bytes))
 			at = align_up(at, align_of(v)) + v->bytes;
 	}
-	return at < UINT32_MAX ? (uint32_t)at : UINT32_MAX; /* gpul_layout_body() refuses so many */
+	return at < UINT32_MAX ? (uint32_t)at : UINT32_MAX; /* too large: gpul_layout_body() reports an error */
 }
 
 gpul_status gpul_layout_function(struct gpul_exec_program *p, struct func_code *code, gpul_error *err)

@@ -1,5 +1,5 @@
-/* storage.c — memory that a program owns: blocks that are freed with it, its variables, and its constants (operand lists, and
- * immediates, each stored once with 32 lanes). */
+/* storage.c — memory that a program owns: allocations that are freed with it, its variables, and its constants (lists of operands, and
+ * immediates; equal immediates are stored once, as 32 copies, one per lane). */
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -73,7 +73,7 @@ void gpul_program_give(struct gpul_exec_program *p)
 	gpul_array_free(&p->variable_blocks);
 }
 
-/* Reserve `bytes` bytes and return their aligned offset; UINT32_MAX: out of memory. */
+/* Reserve `bytes` bytes of the constants, and return their offset, a multiple of 64; UINT32_MAX: out of memory. */
 static uint32_t reserve_consts(struct const_pool *c, size_t bytes)
 {
 	size_t at = (c->used + SLOT_ALIGN - 1) & ~(size_t)(SLOT_ALIGN - 1);
@@ -105,7 +105,7 @@ static void broadcast(uint8_t *to, uint64_t bits, unsigned bytes)
 		memcpy(to + l * bytes, &bits, bytes);
 }
 
-/* A table entry is the offset (a multiple of 64) plus the width in bytes plus 1; 0: empty. */
+/* Hash an immediate.  An entry of the hash table is the constant's offset (a multiple of 64) + its width in bytes + 1; 0: empty. */
 static size_t hash_const(uint64_t bits, unsigned bytes)
 {
 	return (size_t)((bits + bytes) * 0x9e3779b97f4a7c15u >> 17);

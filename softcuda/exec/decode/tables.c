@@ -32,7 +32,7 @@ static bool cpu_supports(const char *name)
 	return name[0] == 'b';
 }
 
-/* Choose the best build that the CPU supports, or the one in GPULOAD_SOFT_ISA=base|v3|v4 if the CPU supports it. */
+/* Choose the build of the handlers: GPULOAD_SOFT_ISA=base|v3|v4 if the CPU supports that, else the best one that it supports. */
 static void choose_build(void)
 {
 	const char *wish = secure_getenv("GPULOAD_SOFT_ISA");

@@ -1,7 +1,7 @@
 /* decode_matrix.c — decodes ldmatrix, stmatrix, movmatrix, wmma.load and wmma.store.
  *
  * wmma.load and wmma.store become ordinary loads and stores of each register's elements, so that their accesses are checked and
- * observed like all others. PTX does not define which lane has which element; here it is as on sm_90. */
+ * observed like all others. PTX does not define which lane holds which element; the layout here is that of sm_90. */
 #include "softcuda/exec/decode/matrix/decode_matrix_internal.h"
 
 /* ---- ldmatrix, stmatrix, movmatrix ----------------------------------------------------------------------------------- */
@@ -72,14 +72,13 @@ bool gpul_decode_movmatrix(struct decoder *d)
 
 /* ---- wmma.load, wmma.store: where the elements are -------------------------------------------------------------------- */
 
-/* The element with index e of register r in lane l has, with g = l / 4 and t = l % 4, the coordinates
- * outer = g + outer_at, inner = width t + inner_at + e. */
+/* Which matrix elements a lane's registers hold: element e of register r in lane l has the coordinates outer = g + outer_at and
+ * inner = width * t + inner_at + e, where g = l / 4 and t = l % 4, and r determines outer_at and inner_at. */
 struct fragment {
-	unsigned width;       /* elements of a register in one lane, which are neighbours in the inner direction; for single
-	                              * elements of C, 2, although each is in its own register */
+	unsigned width;       /* distance in inner coordinates between lanes t and t + 1; 2 for C, even with one element per register */
 	unsigned elements;    /* number of elements in a register */
-	unsigned n_registers; /* registers with different elements; further registers repeat them */
-	bool inner_is_row;    /* the inner coordinate is a row of the matrix */
+	unsigned n_registers; /* registers with different elements; further registers repeat these */
+	bool inner_is_row;    /* true: inner is the row of an element, outer its column; false: the reverse */
 	unsigned bits;
 };
 
@@ -87,7 +86,7 @@ static void place_of_register(const struct matrix_mods *m, const struct wmma_sha
 			      unsigned *outer_at, unsigned *inner_at)
 {
 	const bool x = which == (s->swapped ? 'b' : 'a');
-	const unsigned rows = which != 'c' && !x ? 1 : s->rows / 8; /* groups of eight outer coordinates in a tile */
+	const unsigned rows = which != 'c' && !x ? 1 : s->rows / 8; /* number of groups of eight outer coordinates in a tile */
 	const unsigned per_tile = which == 'c' ? s->rows / 4 / f->elements : gpul_matrix_x_registers(8 * rows, m->k, m->type[0]);
 	const unsigned tile = r / per_tile, at = r % per_tile;
 
@@ -119,17 +118,17 @@ static void describe_fragment(const struct matrix_mods *m, const struct wmma_sha
 	}
 }
 
-/* ---- addresses: base + (outer * outer_step + inner * inner_step), one of the steps is the stride, the other 1 ------------ */
+/* ---- addresses: base + outer * outer_step + inner * inner_step, where one step is the stride and the other step is 1 ----- */
 
 struct rows_of_matrix {
-	struct insn address; /* address.a: the base plus the lane's part */
-	bool inner_is_unit;  /* neighbours in the inner direction are neighbours in memory */
+	struct insn address; /* address.a: base plus the offset of the lane, which depends on g and t */
+	bool inner_is_unit;  /* elements with consecutive inner coordinates are contiguous in memory */
 	unsigned bits;
 	opref stride;
 	struct {
 		unsigned multiple;
 		opref a;
-	} known[16]; /* address.a plus `multiple` strides */
+	} known[16]; /* registers that already hold address.a plus `multiple` strides */
 	unsigned n_known;
 };
 
@@ -141,7 +140,7 @@ static bool emit_word(struct decoder *d, enum op op, opref a, uint64_t b, opref 
 	       (*out = made.d, true);
 }
 
-/* Emit base + elements * bits / 8. */
+/* Emit code that computes base + elements * bits / 8, the address of an element, in a temporary register. */
 static bool emit_offset(struct decoder *d, const struct rows_of_matrix *m, opref base, opref elements, opref *out)
 {
 	const bool narrow = m->address.flags & FLAG_ADDRESS_32;
@@ -161,7 +160,7 @@ static bool emit_offset(struct decoder *d, const struct rows_of_matrix *m, opref
 	       (*out = add.d, true);
 }
 
-/* Emit the lane's part of the address: g + width t, with one of the two multiplied by the stride. */
+/* Emit code that adds a lane's offset to the base address: g + width * t, where either g or width * t is multiplied by the stride. */
 static bool emit_lane_address(struct decoder *d, const struct fragment *f, struct rows_of_matrix *m)
 {
 	const gpul_ptx_operand lane = { .kind = GPUL_PTX_OP_SPECIAL, .index = GPUL_PTX_SREG_LANEID };
@@ -177,7 +176,7 @@ static bool emit_lane_address(struct decoder *d, const struct fragment *f, struc
 	       emit_offset(d, m, m->address.a, mad.d, &m->address.a);
 }
 
-/* Emit the address of the element at these coordinates, relative to the lane's part. */
+/* Emit code that computes the address of the element at outer_at, inner_at; *out receives the address operand. */
 static bool element_address(struct decoder *d, struct rows_of_matrix *m, unsigned outer, unsigned inner, struct insn *out)
 {
 	const unsigned strides = m->inner_is_unit ? outer : inner, units = m->inner_is_unit ? inner : outer;
@@ -201,7 +200,7 @@ static bool element_address(struct decoder *d, struct rows_of_matrix *m, unsigne
 
 /* ---- the accesses ---------------------------------------------------------------------------------------------------- */
 
-/* Load or store each element of a register separately, because they are not contiguous in memory. */
+/* Emit a load or store for each element of a register, because the elements are not contiguous in memory. */
 static bool emit_parts(struct decoder *d, struct rows_of_matrix *m, const struct fragment *f, unsigned outer, unsigned inner, bool store,
 		       opref reg)
 {
@@ -230,7 +229,7 @@ static bool emit_parts(struct decoder *d, struct rows_of_matrix *m, const struct
 	}
 	move.a = move.d;
 	move.d = reg;
-	for (unsigned k = 0; k < d->n_temps; k++) /* the parts can use these temporaries again */
+	for (unsigned k = 0; k < d->n_temps; k++) /* free the temporaries of the elements for the next register */
 		for (unsigned e = 0; e < f->elements; e++)
 			d->temps[k].used = d->temps[k].used && d->temps[k].ref != part[e];
 	return store || gpul_emit(d, bytes ? OP_PACK_4X8 : OP_PACK_2X16, &move);
@@ -251,7 +250,7 @@ static bool emit_register(struct decoder *d, struct rows_of_matrix *m, const str
 	return gpul_emit(d, store ? OP_ST_32_32 : OP_LD_U32_32, &one);
 }
 
-/* Find the stride between rows (or columns): the last operand, or the size of the matrix. */
+/* Find the stride between rows (or columns): the last operand, or, if it is missing, the width (height) of the matrix. */
 static bool find_stride(struct decoder *d, const struct matrix_mods *m, char which, bool by_column, opref *out)
 {
 	const unsigned rows = which == 'b' ? m->k : m->m, columns = which == 'a' ? m->k : m->n;

@@ -6,25 +6,25 @@
 #include "softcuda/exec/matrix_internal.h"
 
 struct matrix_mods {
-	unsigned m, n, k;         /* the shape, as in .m16n8k16; 0: there is none */
-	uint8_t type[4], n_types; /* enum matrix_type, in the order of the PTX text */
-	bool by_column[2];        /* .col, in the order of the PTX text */
+	unsigned m, n, k;         /* the shape, as in .m16n8k16; 0: the modifiers name no shape */
+	uint8_t type[4], n_types; /* values of enum matrix_type, in the order of the PTX text */
+	bool by_column[2];        /* true for .col, false for .row, in the order of the PTX text */
 	unsigned n_layouts;
 };
 void gpul_matrix_mods(const struct decoder *d, struct matrix_mods *out);
 
-/* Decode a list of registers, or one register; *n receives their number, which is at most `most`. */
+/* Decode a list of at most `most` registers, or one register; *n receives their number. */
 bool gpul_matrix_registers(struct decoder *d, const gpul_ptx_operand *o, unsigned type, bool dest, opref *out, unsigned most, unsigned *n);
-unsigned gpul_matrix_register_type(unsigned type); /* .b32 or .b64 */
-/* Number of registers of a tile's operand X; if rows is 8, of Y. */
+unsigned gpul_matrix_register_type(unsigned type); /* returns .b32 or .b64 */
+/* Return the number of registers per lane of operand X of a tile, or, with 8 rows, of operand Y (softcuda/exec/matrix_internal.h). */
 unsigned gpul_matrix_x_registers(unsigned rows, unsigned k, unsigned type);
 
 struct wmma_shape {
-	unsigned rows, n_tiles; /* rows of a tile */
-	bool swapped;           /* the tiles are transposed: X is B */
-	bool x_tiles;           /* each tile has its own X; else its own Y */
+	unsigned rows, n_tiles; /* rows of a tile; number of tiles */
+	bool swapped;           /* the product is computed transposed: operand X of the tiles is B, and Y is A */
+	bool x_tiles;           /* true: the tiles have different X and share Y; false: different Y and share X */
 };
-bool gpul_wmma_shape(const struct matrix_mods *m, struct wmma_shape *out); /* false: there is no such shape */
+bool gpul_wmma_shape(const struct matrix_mods *m, struct wmma_shape *out); /* false: not a shape of wmma */
 
 bool gpul_decode_wmma_mma(struct decoder *d);
 

@@ -66,7 +66,7 @@ static bool is_float(unsigned type)
 	return type >= MATRIX_F16 && type <= MATRIX_E5M2;
 }
 
-/* Number of elements of C and D in one register. */
+/* Return the number of elements of C or D that one register holds. */
 static unsigned sums_in_register(unsigned type)
 {
 	return type == MATRIX_F16 ? 2 : 1;
@@ -95,7 +95,7 @@ static enum op operation_of(const struct mma_form *f)
 	return OP_NOP;
 }
 
-/* Set the types, the number of registers, and how sums are rounded. */
+/* Set the types, the numbers of registers and the rounding of sums in *f, and the operation in *op. */
 static bool set_form(struct decoder *d, const struct matrix_mods *m, unsigned rows, struct mma_form *f, enum op *op)
 {
 	const unsigned stored = f->sparse ? m->k / 2 : m->k;
@@ -147,7 +147,7 @@ static bool decode_quads(struct decoder *d, const struct matrix_mods *m, struct 
 	return gpul_emit(d, OP_MMA_QUADS, &(struct insn){ .object = f });
 }
 
-/* Decode the sparsity metadata, and the constant that selects the lanes that provide it. */
+/* Decode the register with the sparsity metadata, and the constant that selects the lanes whose metadata are used. */
 static bool set_sparsity(struct decoder *d, struct mma_form *f)
 {
 	const gpul_ptx_operand *selector = &d->operand[5];
@@ -194,7 +194,8 @@ bool gpul_decode_mma(struct decoder *d)
 
 /* ---- wmma.mma ---------------------------------------------------------------------------------------------------- */
 
-/* Find the tiles of a wmma shape: 16 x 16 shapes have two tiles of columns, m32n8 two of rows, and m8n32 is the transpose of that. */
+/* Divide a wmma shape into tiles of 16 x 8: m16n16 has two tiles side by side, m32n8 two tiles one above the other, and m8n32 is
+ * computed as the transpose of m32n8. */
 bool gpul_wmma_shape(const struct matrix_mods *m, struct wmma_shape *out)
 {
 	*out = (struct wmma_shape){ .rows = m->m == 8 && m->n == 8 ? 8 : 16,
@@ -204,7 +205,7 @@ bool gpul_wmma_shape(const struct matrix_mods *m, struct wmma_shape *out)
 	return (m->m == 16 && m->n == 16) || (m->m == 32 && m->n == 8) || out->swapped || out->n_tiles == 1;
 }
 
-/* Select the registers of one tile from those of the whole matrices. */
+/* Set the registers of one tile, which are parts of the register lists of A, B, C and D. */
 static void set_tile(struct mma_form *f, unsigned tile, const struct wmma_shape *s, const opref *a, const opref *b, const opref *c,
 		     const opref *d)
 {
@@ -229,7 +230,7 @@ bool gpul_decode_wmma_mma(struct decoder *d)
 	if (!f)
 		return false;
 	gpul_matrix_mods(d, &m);
-	if (m.n_types == 2) { /* A and B are f16 */
+	if (m.n_types == 2) { /* only D and C have types: A and B are f16 */
 		m.type[3] = m.type[1];
 		m.type[1] = m.type[2] = MATRIX_F16;
 		m.n_types = 4;
@@ -244,7 +245,7 @@ bool gpul_decode_wmma_mma(struct decoder *d)
 	if (n[0] != s.n_tiles * f->n_d || n[3] != s.n_tiles * f->n_c)
 		return gpul_decode_fail(d, GPUL_EFORMAT, "the number of registers does not fit the shape");
 	if (f->x_type == MATRIX_TF32)
-		f->sum.block = 4; /* sm_90 executes two instructions for 4 columns each */
+		f->sum.block = 4; /* sm_90 executes this wmma as two instructions, each of which adds 4 products */
 	f->n_tiles = (uint8_t)s.n_tiles;
 	for (unsigned tile = 0; tile < s.n_tiles; tile++)
 		set_tile(f, tile, &s, a, b, c, to);

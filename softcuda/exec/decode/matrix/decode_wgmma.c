@@ -1,4 +1,5 @@
-/* decode_wgmma.c — decodes wgmma.mma_async, and wgmma.fence, commit_group and wait_group, which do nothing. */
+/* decode_wgmma.c — decodes wgmma.mma_async; and wgmma.fence, commit_group and wait_group, which do nothing, because mma_async completes
+ * when it is executed. */
 #include "softcuda/exec/decode/matrix/decode_matrix_internal.h"
 #include "softcuda/exec/wgmma_internal.h"
 
@@ -24,7 +25,7 @@ static bool types_fit(const struct wgmma_form *f)
 	}
 }
 
-/* Read an immediate operand; `missing` if the instruction does not have it. */
+/* Read immediate operand k; if the instruction has fewer operands, *out is `missing`. */
 static bool small_constant(struct decoder *d, unsigned k, int64_t missing, int64_t *out)
 {
 	const gpul_ptx_operand *o = &d->operand[k];
@@ -34,7 +35,7 @@ static bool small_constant(struct decoder *d, unsigned k, int64_t missing, int64
 	       gpul_decode_fail(d, GPUL_EFORMAT, "operand %u must be a constant", k + 1);
 }
 
-/* Decode scale-d, then the signs of A and B, then the transpose flags of those matrices that are in memory. */
+/* Decode scale-d, then the signs of A and B, then the transpose flags of the matrices that are in shared memory. */
 static bool decode_scales(struct decoder *d, unsigned first, struct wgmma_form *f)
 {
 	int64_t value[4];
@@ -53,7 +54,8 @@ static bool decode_scales(struct decoder *d, unsigned first, struct wgmma_form *
 	return gpul_operand_source(d, &always, GPUL_PTX_MOD_PRED, false, &f->scale_d);
 }
 
-/* Decode the metadata, and the constant that selects which two of four lanes provide it; for 1-byte elements all lanes do. */
+/* Decode the register with the sparsity metadata, and the constant that selects which two of each four lanes have metadata; with
+ * 1-byte elements, all lanes have metadata. */
 static bool decode_sparsity(struct decoder *d, struct wgmma_form *f)
 {
 	const gpul_ptx_operand *selector = &d->operand[4];

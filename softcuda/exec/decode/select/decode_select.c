@@ -1,20 +1,19 @@
 /* decode_select.c — selects the operation that executes an arithmetic instruction.
  *
- * The modifiers are sorted into a struct form (the types, and a set of all others) and matched with
- * the opcode's rules in select_rules.c.  Opcodes with too many combinations for a list (mov, setp,
- * cvt, video instructions) have functions instead of rules. */
+ * The modifiers are sorted into a struct form (types, and a bit set of the other modifiers), which is compared with the opcode's rules in
+ * select_rules.c.  Opcodes with too many combinations for a list (mov, setp, cvt, video instructions) have functions instead of rules. */
 #include "softcuda/exec/decode/form_internal.h"
 
-/* Bit of a modifier in form.set, plus 1; 0: the modifier has no bit. */
+/* The bit number of each modifier in form.set, plus 1; 0: the modifier has no bit. */
 static const uint8_t form_bits[GPUL_PTX_N_MODS] = {
 #define X(name) [GPUL_PTX_MOD_##name] = FORM_BIT_##name + 1,
 	FORM_BITS(X)
 #undef X
 		[GPUL_PTX_MOD_OOB] = FORM_BIT_OOB + 1,
-	[GPUL_PTX_MOD_NaN] = FORM_BIT_NAN + 1, /* .NaN of min and max; .nan of setp is a different modifier */
+	[GPUL_PTX_MOD_NaN] = FORM_BIT_NAN + 1, /* .NaN is a modifier of min and max; setp has .nan, which is another modifier */
 };
 
-/* True for .u4, .s4, .u2 and .s2. */
+/* Return true for .u4, .s4, .u2 and .s2, the types of cvt.pack that registers cannot have. */
 static bool is_narrow_type(const char *text)
 {
 	return (text[0] == 'u' || text[0] == 's') && (text[1] == '4' || text[1] == '2') && !text[2];

@@ -11,7 +11,7 @@ static const struct {
 	{ GPUL_PTX_MOD_F64, KIND_F64 },
 };
 
-/* Types of two values in one register. */
+/* Packed types: a register holds two values. */
 static const struct {
 	uint16_t type;
 	uint8_t kind;
@@ -53,8 +53,8 @@ static uint8_t rounding_mode(uint64_t set)
 	return CONVERT_RN;
 }
 
-/* Plain forms with vectorised handlers.  An integer that becomes narrower, or stays as wide, is truncated,
- * whatever the signs; an integer that becomes wider is extended by the source's sign. */
+/* Conversions without modifiers that have vectorised handlers.  Conversion of an integer to a type of the same or a smaller width
+ * truncates, whatever the signedness; conversion to a wider type sign- or zero-extends according to the source's type. */
 static const struct {
 	uint8_t to, from, round;
 	uint16_t op;
@@ -102,7 +102,7 @@ static const struct {
 	{ KIND_F32, KIND_BF16, CONVERT_RN, OP_CVT_F32_BF16 },    { KIND_BF16, KIND_F32, CONVERT_RN, OP_CVT_BF16_F32 },
 };
 
-/* Conversions with .ftz, .sat or both. */
+/* Conversions with .ftz, .sat or both that have vectorised handlers. */
 static const struct {
 	struct conversion cv;
 	uint16_t op;
@@ -114,8 +114,8 @@ static const struct {
 	{ { .to = KIND_F32, .from = KIND_F32, .round = CONVERT_RPI, .ftz = true }, OP_CVT_RPI_FTZ_F32_F32 },
 };
 
-/* True: the result is the same with .ftz: subnormal f32 values become zero when they are rounded to nearest or truncated to an
- * integer, or rounded to f16, and no f16 value is a subnormal f32 value. */
+/* Return true if .ftz does not change the result: a subnormal f32 becomes zero anyway when it is rounded to nearest or truncated to an
+ * integer, or rounded to f16; and no f16 value is a subnormal f32. */
 static bool ftz_changes_nothing(const struct conversion *cv)
 {
 	const bool to_word = cv->to == KIND_S32 || cv->to == KIND_U32 || cv->to == KIND_F32;
@@ -137,7 +137,7 @@ static uint16_t fast_operation(const struct conversion *cv)
 	return OP_CVT_ANY;
 }
 
-/* Check that the rounding fits the types.  A form that ptxas accepts must be accepted here; a form that it rejects may be rejected. */
+/* Check that the rounding fits the types.  All combinations that ptxas accepts must pass; one that ptxas rejects may pass, too. */
 static bool check_rounding(const struct form *form, const struct conversion *cv)
 {
 	const bool to_int = cv->to < KIND_F16, from_int = cv->from < KIND_F16;
@@ -153,7 +153,7 @@ static bool check_rounding(const struct form *form, const struct conversion *cv)
 	return true;
 }
 
-/* The operation of a pair; every pair has one. */
+/* Return the operation of a conversion to or from a packed type. */
 static uint16_t pair_operation(const struct conversion *cv, bool narrow)
 {
 	const bool nearest = cv->round == CONVERT_RN && !cv->sat && !cv->ftz;
@@ -189,7 +189,7 @@ static bool select_pair(const struct form *form, struct conversion *cv, struct s
 	return gpul_form_refuse(form, "cvt does not support this pair of types");
 }
 
-/* Select the operation of cvt.pack d, a, b{, c}.  For parts of 8 bits or less, the last type is c's (.b32). */
+/* Select the operation of cvt.pack d, a, b{, c}.  Operand c, whose type .b32 comes last, exists if a and b become 8 bits or fewer. */
 static bool select_pack(const struct form *form, struct selection *out)
 {
 	const int to = kind_of(form->type[0]);

@@ -1,4 +1,4 @@
-/* select_move.c — selects the operations of mov (with packing and unpacking of vectors), setp and set. */
+/* select_move.c — selects the operations of mov (including packing and unpacking of vectors), setp and set. */
 #include "softcuda/exec/decode/decode_internal.h"
 #include "softcuda/exec/decode/form_internal.h"
 
@@ -64,12 +64,12 @@ bool gpul_select_mov(const struct form *form, struct selection *out)
 
 struct comparable {
 	uint16_t type;
-	uint16_t plain;     /* fast path for .eq; those for .ne to .ge follow, as in enum compare; 0: none */
-	uint16_t setp, set; /* general operations */
+	uint16_t plain;     /* operation without modifiers for .eq; .ne to .ge follow in the order of enum compare; 0: none */
+	uint16_t setp, set; /* operations for all modifiers */
 	uint8_t flags;
 };
 
-/* gpul_select_compare() relies on the order of OPS_BY_COMPARE. */
+/* gpul_select_compare() computes an operation as plain + compare, so OPS_BY_COMPARE must have the order of enum compare. */
 _Static_assert(OP_SETP_GE_U32 - OP_SETP_EQ_U32 == CMP_GE - CMP_EQ, "plain + compare");
 _Static_assert(OP_SETP_LT_F64 - OP_SETP_EQ_F64 == CMP_LT - CMP_EQ, "plain + compare");
 
@@ -124,7 +124,7 @@ static bool compare_operands(const struct form *form, const struct comparable *c
 	return gpul_form_operands(form, signature, out);
 }
 
-/* Set the type of the destination of set: u32, s32 or f32; for comparisons of halves also the half type, u16 and s16. */
+/* Set the type of the destination of set: u32, s32 or f32; if it compares 16-bit floats, the type can also be f16, bf16, u16 or s16. */
 static bool set_destination(const struct form *form, struct selection *out)
 {
 	const unsigned d = form->type[0];

@@ -1,7 +1,7 @@
 /* select_rules.c — the rules that select the operation of an arithmetic instruction by its types and modifiers.
  *
- * Columns: operation, types, required modifiers, optional modifiers, operands, flags, n (struct rule).  The
- * first row that matches is used, so fast paths come before general handlers. */
+ * Columns: the members of struct rule (operation, types, required modifiers, optional modifiers, operands, flags, n).  The first rule
+ * that matches is used, so operations for few modifiers (fast) come before those for all modifiers (slow). */
 #include "softcuda/exec/decode/form_internal.h"
 
 #define T(name) GPUL_PTX_MOD_##name
@@ -13,12 +13,12 @@
 #define INTS(op, need, sig16, sig32, sig64) \
 	{ OP_##op##_16, { INT_16 }, need, 0, sig16, 0, 0 }, { OP_##op##_32, { INT_32 }, need, 0, sig32, 0, 0 }, \
 		{ OP_##op##_64, { INT_64 }, need, 0, sig64, 0, 0 }
-/* One rule for each of f16, f16x2, bf16, bf16x2. */
+/* Rules of an operation for f16, f16x2, bf16 and bf16x2. */
 #define HALVES(op, may, may_bf16, sig_f16, sig_bf16, sig_pair) \
 	{ OP_##op##_F16, { T(F16) }, 0, may, sig_f16, 0, 0 }, { OP_##op##_F16X2, { T(F16X2) }, 0, may, sig_pair, 0, 0 }, \
 		{ OP_##op##_BF16, { T(BF16) }, 0, may_bf16, sig_bf16, 0, 0 }, \
 		{ OP_##op##_BF16X2, { T(BF16X2) }, 0, may_bf16, sig_pair, 0, 0 }
-/* A fast path for rounding to nearest, one with .ftz, and the handler for all other modifiers. */
+/* Rules of an operation for floats: for rounding to nearest, for rounding to nearest with .ftz, and for all other modifiers (..._ANY). */
 #define FLOATS(op, sig32, sig64, sig_pair) \
 	{ OP_##op##_F32, { T(F32) }, 0, HAS(RN), sig32, 0, 0 }, { OP_##op##_F32_FTZ, { T(F32) }, HAS(FTZ), HAS(RN), sig32, 0, 0 }, \
 		{ OP_##op##_F32_ANY, { T(F32) }, 0, ROUNDS | HAS(FTZ) | HAS(SAT), sig32, 0, 0 }, \
@@ -92,7 +92,7 @@ static const struct rule mad_rules[] = {
 	{ OP_MAD_WIDE_U32, { T(U32) }, HAS(WIDE), 0, "d=wwd", 0, 0 },
 	{ OP_MAD_WIDE_S32, { T(S32) }, HAS(WIDE), 0, "d=wwd", 0, 0 },
 	CARRY_MADS(0),
-	FLOATS(FMA, "f=fff", "g=ggg", "d=ddd"), /* mad.f32 is fma since sm_20 */
+	FLOATS(FMA, "f=fff", "g=ggg", "d=ddd"), /* since sm_20, mad.f32 computes the same as fma.f32 */
 };
 
 static const struct rule madc_rules[] = {
@@ -170,7 +170,7 @@ static const struct rule neg_rules[] = {
 		HALVES(op, HAS(FTZ) | HAS(NAN) | HAS(XORSIGN) | HAS(ABS), HAS(NAN) | HAS(XORSIGN) | HAS(ABS), "x=xx", "y=yy", "w=ww")
 static const struct rule min_rules[] = { CHOICE(MIN) };
 static const struct rule max_rules[] = { CHOICE(MAX) };
-/* With three sources: PTX for sm_100 and later. */
+/* min with three sources, which exists from sm_100 on. */
 static const struct rule min3_rules[] = {
 	{ OP_MIN3_F32, { T(F32) }, 0, HAS(FTZ) | HAS(NAN) | HAS(ABS), "f=fff", 0, 0 },
 };
