@@ -1,9 +1,9 @@
 /* block.c — runs the warps of a block in turns; reports a deadlock when none of them can run. */
 #include "softcuda/exec/warp/warp_internal.h"
 
-enum { TURNS = 256 }; /* turns after which a block yields even if it does not poll */
+enum { TURNS = 256 }; /* turns of each warp after which a block lets others run even if it does not poll */
 
-/* Report what the first waiting warp waits for, because no warp of the block can run. */
+/* No warp of the block can run: report, as a fault, what the first warp that has not ended waits for. */
 static void report_deadlock(struct block *b)
 {
 	for (unsigned k = 0; k < b->n_warps; k++) {
@@ -40,7 +40,7 @@ static bool warp_can_run(const struct warp_state *s)
 
 enum block_result gpul_block_run(struct block *b)
 {
-	bool polled = false; /* an earlier warp polled in this turn of the block */
+	bool polled = false; /* a warp polled memory since this turn of the block began */
 
 	b->progressed = false;
 	b->quiet = true;

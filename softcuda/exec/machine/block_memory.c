@@ -1,12 +1,12 @@
 /* block_memory.c — creates a block's state: warps, special registers, local and shared memory.
  *
- * A worker keeps the memory of ended blocks.  The next block of the same kernel and shape reuses the layout,
- * and only special registers that differ between blocks (%ctaid ...) are written again. */
+ * A worker thread keeps the memory of ended blocks.  The next block of the same kernel and shape reuses the memory with its layout, and
+ * only the special registers that differ between blocks (%ctaid ...) are written again. */
 #include <stdlib.h>
 
 #include "softcuda/exec/warp/warp_internal.h"
 
-/* SHARED_ALIGN: instructions and swizzled layouts of shared memory need up to 1024 bytes. */
+/* SHARED_ALIGN: swizzled layouts of shared memory need an alignment of up to 1024 bytes.  MAX_KEPT: free blocks that a worker keeps. */
 enum { ALIGN = 64, SHARED_ALIGN = 1024, MAX_KEPT = 64 };
 
 static size_t align_up(size_t bytes)
@@ -19,14 +19,14 @@ static uint8_t *align_address(uint8_t *at, size_t align)
 	return at + (-(uintptr_t)at & (align - 1));
 }
 
-/* The alignment of a thread's local memory if it is larger than a cache line; else 0. */
+/* Return the alignment of a thread's local memory if it is larger than a cache line; else 0. */
 static size_t local_align(const gpul_exec_kernel *k)
 {
 	return k->code->local_align > ALIGN ? k->code->local_align : 0;
 }
 
-/* Distance between the local memories of two lanes: an odd number of cache lines, so that lanes do not share cache
- * sets, unless variables need a larger alignment. */
+/* Return the distance between the local memories of two lanes: an odd number of cache lines, so that equal offsets of the lanes are in
+ * different cache sets, unless a variable needs a larger alignment. */
 static size_t local_stride(const gpul_exec_kernel *k)
 {
 	size_t bytes = align_up(k->stack_bytes), align = local_align(k);
@@ -52,7 +52,7 @@ static bool same_shape(const struct block_shape *a, const struct block_shape *b)
 
 /* ---- layout ---------------------------------------------------------------------------------------- */
 
-/* Lay out a block: warps │ special registers of each │ shared memory │ local memory of each warp's lanes. */
+/* Lay out a block's memory: warps │ special registers of each warp │ shared memory │ local memory of each warp's lanes. */
 static void lay_out_block(struct block *b, const struct gpul_exec_launch *l, uint8_t *scratch)
 {
 	const struct gpul_exec_program *p = l->kernel->code->program;

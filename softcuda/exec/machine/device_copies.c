@@ -1,8 +1,8 @@
-/* device_copies.c — copies and fills by kernels: cudaMemcpyAsync, cudaMemsetAsync and their 2D forms.  They run as kernels
- * themselves, so that streams order them, accesses are checked, and a fault names them. */
+/* device_copies.c — cudaMemcpyAsync, cudaMemsetAsync and their 2D forms, called by kernels.  Copies and fills are themselves launches of
+ * kernels, so that streams order them, their accesses are checked, and the message of a fault names them. */
 #include "softcuda/exec/machine/nest_internal.h"
 
-/* Each %ctaid.y takes every %nctaid.y-th row; the threads of a row share its bytes. */
+/* The start of both kernels: each %ctaid.y handles every %nctaid.y-th row, whose bytes are divided among the threads. */
 #define BYTES_OF_ROWS \
 	".reg .b64 %to, %from, %to_pitch, %from_pitch, %width, %height, %x, %y, %step_x, %step_y, %t, %f, %first;\n" \
 	".reg .b32 %r, %n, %i; .reg .b16 %b; .reg .pred %p;\n" \
@@ -22,7 +22,7 @@ static const char kernels[] = ".version 8.0\n.target sm_75\n.address_size 64\n"
 			      "mad.lo.u64 %f, %y, %from_pitch, %from; add.u64 %f, %f, %x; ld.global.u8 %b, [%f];\n" NEXT_BYTE
 			      ".visible .entry cudaMemsetAsync" PARAMETERS BYTES_OF_ROWS NEXT_BYTE;
 
-/* Create the program with the two kernels.  The caller holds the lock. */
+/* Create the program with the kernels for copies and for fills.  The caller holds the lock of struct nesting. */
 static gpul_exec_program *create_program(gpul_exec_memory *memory)
 {
 	gpul_ptx_module *module;

@@ -1,10 +1,10 @@
-/* device_runtime.c — the CUDA runtime inside kernels: launches, streams, events, errors, memory, attributes.
+/* device_runtime.c — the CUDA runtime that kernels call: launches, streams, events, errors, memory, attributes.
  *
  *     child<<<2, 32>>>(p)    params = __cudaCDP2GetParameterBufferV2(child, grid, block, shared bytes)
  *      in a kernel           *(T **)params = p
  *                            __cudaCDP2LaunchDeviceV2(params, stream)
  *
- * nvcc generates calls of these functions, which no PTX defines. PTX of CUDA 11 calls them without the prefix __cudaCDP2.
+ * nvcc generates calls of these functions, which the driver must define. PTX of CUDA 11 calls them without the prefix __cudaCDP2.
  *
  * Source: CUDA C++ Programming Guide, CUDA Dynamic Parallelism; the declarations of cuda_device_runtime_api.h and in nvcc's PTX. */
 #include <stddef.h>
@@ -13,11 +13,11 @@
 #include "softcuda/exec/machine/nest_internal.h"
 #include "softcuda/exec/warp/device_calls_internal.h"
 
-/* Handles of streams that every kernel has: the default ones, and cudaStreamTailLaunch and cudaStreamFireAndForget. */
+/* Handles of the streams that every kernel has: the default streams, cudaStreamTailLaunch and cudaStreamFireAndForget. */
 enum { STREAM_DEFAULT, STREAM_LEGACY, STREAM_PER_THREAD, STREAM_TAIL, STREAM_FIRE_AND_FORGET };
 enum { STREAM_NON_BLOCKING = 1 };
 
-/* A call by one lane. */
+/* A call of a function of the device runtime by one lane. */
 struct device_call {
 	struct warp_state *s;
 	const struct insn *i;
@@ -26,7 +26,7 @@ struct device_call {
 	struct nesting *nesting;
 	struct block_nest *own;
 	uint64_t result;         /* result of calls that do not return an error code */
-	const struct insn *stop; /* not NULL: a fault was recorded */
+	const struct insn *stop; /* not NULL: a fault was recorded, and the handler must return stop */
 };
 
 static uint64_t argument(const struct device_call *c, uint32_t n)
@@ -44,7 +44,7 @@ static gpul_exec_machine *machine_of(const struct device_call *c)
 	return c->s->block->launch->machine;
 }
 
-/* Write the result of a call through a pointer of the kernel. */
+/* Write the result of a call to the address that the kernel has passed. */
 static int write_bytes(struct device_call *c, uint64_t at, const void *value, unsigned bytes, unsigned align)
 {
 	if (at & (align - 1) || !gpul_lane_may_write(c->s, c->lane, at, bytes))
@@ -62,7 +62,7 @@ static int write_result(struct device_call *c, uint64_t at, const void *value, u
 
 /* ---- launches ------------------------------------------------------------------------------------ */
 
-/* Find the kernel at an address that the program has taken, and prepare it; NULL: not a kernel of this program. */
+/* Find and prepare the kernel that a function pointer refers to; NULL: not a kernel of this program. */
 static const gpul_exec_kernel *kernel_at(const struct gpul_exec_program *p, uint64_t address)
 {
 	for (uint32_t k = 0; k < p->n_kernels; k++)
@@ -71,7 +71,7 @@ static const gpul_exec_kernel *kernel_at(const struct gpul_exec_program *p, uint
 	return NULL;
 }
 
-/* Read the arguments: the kernel, then from argument `first` on the grid, the block and the shared memory size. */
+/* Read the arguments of a launch: the kernel is argument 0; grid, block and shared memory size start at argument `first`. */
 static int read_configuration(const struct device_call *c, uint32_t first, gpul_exec_launch_config *to)
 {
 	const struct call_site *site = c->i->object;
@@ -111,7 +111,7 @@ static int get_parameter_buffer(struct device_call *c)
 	return take_buffer(c, &none, argument(c, 1));
 }
 
-/* Find the stream of a handle; false: invalid handle.  *out == NULL: fire and forget. */
+/* Find the stream of a handle, and return a device_error.  *out == NULL: fire and forget, which has no stream. */
 static int find_stream(struct device_call *c, uint64_t handle, struct nested_stream **out)
 {
 	struct nested_stream **own = &c->own->stream;
@@ -130,7 +130,7 @@ static int find_stream(struct device_call *c, uint64_t handle, struct nested_str
 	return *out ? DEVICE_OK : DEVICE_NO_MEMORY;
 }
 
-/* Queue a launch.  Its parameters are in a slot, which is freed if the launch cannot be queued. */
+/* Queue a launch.  Its parameters are in a slot of struct nesting, which is freed if the launch cannot be queued. */
 static int queue_launch(struct device_call *c, const gpul_exec_launch_config *config, uint64_t stream_handle)
 {
 	struct nested_op *op = calloc(1, sizeof *op);
@@ -242,7 +242,7 @@ static int stream_wait_event(struct device_call *c)
 	return queue_event(c, NESTED_WAIT, argument(c, 1), argument(c, 0));
 }
 
-/* Keeps the event's memory until the launch ends, because streams may still wait for the event. */
+/* cudaEventDestroy only checks the handle.  The event is freed at the end of the launch, because streams may still wait for it. */
 static int event_destroy(struct device_call *c)
 {
 	return gpul_nest_event_find(c->nest, argument(c, 0)) ? DEVICE_OK : DEVICE_INVALID_HANDLE;
@@ -250,7 +250,7 @@ static int event_destroy(struct device_call *c)
 
 /* ---- copies and fills ----------------------------------------------------------------------------------- */
 
-/* Queue a copy or fill.  It takes a slot like any other launch; its parameters are written here. */
+/* Queue a copy or fill, as the launch of a kernel, whose parameters are written to a slot of struct nesting. */
 static int queue_copy(struct device_call *c, const struct device_copy *copy, uint64_t stream_handle)
 {
 	gpul_exec_launch_config config = { .device = c->s->block->launch->device };
@@ -323,7 +323,7 @@ static int peek_at_last_error(struct device_call *c)
 	return DEVICE_OK;
 }
 
-/* The errors that the calls above return. */
+/* The errors that calls of the device runtime can return; the last entry is for all other numbers. */
 static const struct {
 	int error;
 	const char *name, *text;
@@ -344,7 +344,7 @@ static const struct {
 
 enum { N_ERRORS = sizeof errors / sizeof errors[0], TEXT_BYTES = 64, ALL_TEXTS = 2 * N_ERRORS * TEXT_BYTES };
 
-/* Copy the names and texts of errors to memory that kernels may access, because kernels read them.  The caller holds the lock. */
+/* Copy the names and texts of errors to memory that kernels may access, for cudaGetErrorString.  The caller holds the lock. */
 static uint8_t *create_texts(gpul_exec_memory *memory)
 {
 	gpul_exec_range range = { .bytes = ALL_TEXTS, .flags = GPUL_EXEC_MEM_READ_ONLY, .label = "names of errors" };
@@ -461,7 +461,7 @@ static int max_active_blocks(struct device_call *c)
 
 static int get_limit(struct device_call *c)
 {
-	enum { MALLOC_HEAP_SIZE = 2, PENDING_LAUNCH_COUNT = 4 }; /* cudaLimit */
+	enum { MALLOC_HEAP_SIZE = 2, PENDING_LAUNCH_COUNT = 4 }; /* values of enum cudaLimit */
 	const uint32_t limit = (uint32_t)argument(c, 1);
 	const gpul_exec_machine_options *o = &machine_of(c)->options;
 	const uint64_t value = limit == MALLOC_HEAP_SIZE ? o->heap_bytes : o->pending_launches;
@@ -471,7 +471,7 @@ static int get_limit(struct device_call *c)
 	return write_result(c, argument(c, 0), &value, sizeof value);
 }
 
-/* The number of a module's target: 90 for sm_90a. */
+/* Return the number of a module's .target: 90 for sm_90a. */
 static int target_number(const gpul_ptx_module *m)
 {
 	const char *digits = strpbrk(gpul_ptx_name(m, m->target), "0123456789");
@@ -488,7 +488,7 @@ static int get_function_attributes(struct device_call *c)
 		uint64_t shared_bytes, const_bytes, local_bytes;
 		int32_t max_threads, n_regs, ptx_version, binary_version, cache_mode, max_dynamic_shared_bytes, carveout;
 	} a;
-	enum { BYTES = 52 }; /* the size that device_calls_internal.h gives */
+	enum { BYTES = 52 }; /* the size of the result that device_calls_internal.h specifies */
 
 	_Static_assert(offsetof(__typeof__(a), carveout) + sizeof a.carveout == BYTES, "no padding");
 	if (!k)
@@ -519,7 +519,7 @@ static const struct {
 #undef X
 };
 
-/* The block's record of earlier calls; NULL: out of memory. */
+/* Return what the block keeps between calls of the device runtime; NULL: out of memory. */
 static struct block_nest *nest_of_block(struct block *b)
 {
 	if (!b->nest)

@@ -1,4 +1,4 @@
-/* machine.c — starts and stops the workers; the list of launches that have blocks to start. */
+/* machine.c — starts and stops the worker threads of a machine, and pauses them. */
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 enum { SCRATCH_BYTES = 4 * 512 };
 
-/* Start the workers.  Fewer than requested are accepted; none is an error.  The caller holds the lock. */
+/* Start the worker threads.  It is an error only if none can be started, not if fewer than requested can.  The caller holds m->lock. */
 static gpul_status start_workers(gpul_exec_machine *m, gpul_error *err)
 {
 	unsigned n = 0;
@@ -65,10 +65,10 @@ void gpul_machine_stop(gpul_exec_machine *m)
 	pthread_mutex_unlock(&m->lock);
 }
 
-/* A worker increments its counter when it begins and when it ends a turn, so the counter is odd while it executes
- * instructions.  At the start of a turn it increments the counter, then reads the table's generation.  The caller of
- * this function incremented the generation before the counter is read here.  All four accesses are sequentially
- * consistent: if the counter is even, the worker's next turn reads the new generation and discards cached ranges. */
+/* A worker increments worker.turns when a turn of a block begins and when it ends, so the counter is odd while the worker executes
+ * instructions.  At the start of a turn, it increments the counter, then reads the generation of the memory table.  The caller of this
+ * function has incremented the generation before the counter is read here.  All these accesses are sequentially consistent, so if
+ * the counter is even here, the worker's next turn reads the new generation, and discards its cached ranges. */
 void gpul_exec_machine_settle(gpul_exec_machine *m)
 {
 	unsigned n_workers;
@@ -90,7 +90,7 @@ void gpul_exec_machine_pause(gpul_exec_machine *m)
 {
 	if (!m)
 		return;
-	atomic_store(&m->paused, true); /* must come before gpul_exec_machine_settle() reads worker.turns */
+	atomic_store(&m->paused, true); /* before gpul_exec_machine_settle() reads worker.turns, so that no later turn begins */
 	gpul_exec_machine_settle(m);
 }
 

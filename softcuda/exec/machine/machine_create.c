@@ -23,14 +23,14 @@ static void print_to_stdout(void *user, const char *text, size_t text_bytes)
 
 /* ---- %globaltimer -----------------------------------------------------------------------------------
  *
- * It starts with the wall-clock time, as on a GPU, and then follows the monotonic clock, so that setting the wall clock does not
- * disturb a kernel's time-outs. All machines of a process have the same offset. */
+ * %globaltimer starts with the wall-clock time, as on a GPU, and then follows the monotonic clock, so that a change of the wall clock does
+ * not disturb time-outs of kernels. All machines of a process add the same offset to the monotonic clock. */
 
 static uint64_t wall_minus_monotonic;
 static pthread_once_t wall_once = PTHREAD_ONCE_INIT;
 
-/* Read the wall clock between two reads of the monotonic clock.  Of several trials the shortest is the most accurate: in
- * the others the thread may have been interrupted. */
+/* Compute the offset by reading the wall clock between two reads of the monotonic clock.  The shortest of several trials is used, because
+ * the thread may have been interrupted in the others. */
 static void read_wall_clock(void)
 {
 	uint64_t shortest = UINT64_MAX;

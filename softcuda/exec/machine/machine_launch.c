@@ -34,9 +34,8 @@ static bool reads_reserved_shared(const struct gpul_exec_program *p)
 	return false;
 }
 
-/* Reserve 1 KiB of shared memory for the system, as a GPU does; cooperative groups store their barriers there.
- * The interpreter adds this memory after the kernel's shared memory, if the program reads %reserved_smem_offset_*, or may do so in a
- * function that is not decoded yet. */
+/* Reserve 1 KiB of shared memory for the system, as a GPU does; cooperative groups store their barriers there.  The memory is after the
+ * kernel's, and exists only if the program reads %reserved_smem_offset_*, or may do so in a function that is not decoded yet. */
 static void reserve_shared(gpul_exec_launch *l, const struct gpul_exec_program *p)
 {
 	if (!p->need && !reads_reserved_shared(p))
@@ -45,8 +44,8 @@ static void reserve_shared(gpul_exec_launch *l, const struct gpul_exec_program *
 	l->shared_bytes = l->reserved_base + RESERVED_SMEM_BYTES;
 }
 
-/* Round a block's shared memory up to whole allocation units, as on a GPU: accesses between the last variable and the end of
- * the last unit do not fault, unless an observer reports them. */
+/* Round a block's shared memory up to whole allocation units, as on a GPU, where accesses after the last variable fault only beyond the
+ * last unit.  If an observer has exact_bounds, all accesses after the last variable fault. */
 static void pad_shared(gpul_exec_launch *l)
 {
 	EACH_OBSERVER(o, l->machine, exact_bounds)
@@ -93,7 +92,7 @@ gpul_exec_launch *gpul_launch_create(gpul_exec_machine *m, const gpul_exec_launc
 	l->max_resident = gpul_exec_max_resident_blocks(m, c->block[0] * c->block[1] * c->block[2], l->shared_bytes);
 	l->done = c->done;
 	l->done_user = c->done_user;
-	atomic_init(&l->refs, 2); /* number of references: one for the caller, one for the machine until the launch has ended */
+	atomic_init(&l->refs, 2); /* two references: one of the caller, one of the machine until the launch has ended */
 	pthread_mutex_init(&l->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -106,7 +105,7 @@ void gpul_launch_list(gpul_exec_launch *l)
 {
 	gpul_exec_machine *m = l->machine;
 
-	if (l->depth) { /* nested launches start before their ancestors' blocks, so that fewer launches wait */
+	if (l->depth) { /* nested launches come first in the list, before their parents, so that fewer launches are pending */
 		l->next = m->first;
 		m->first = l;
 		m->last = m->last ? m->last : l;
@@ -119,7 +118,7 @@ void gpul_launch_list(gpul_exec_launch *l)
 		m->last = l;
 	}
 	l->listed = true;
-	atomic_fetch_add(&l->refs, 1); /* unlist_launch() in machine_worker.c drops it */
+	atomic_fetch_add(&l->refs, 1); /* the list's reference, which unlist_launch() in machine_worker.c drops */
 	atomic_fetch_add(&m->n_listed, 1);
 }
 
@@ -128,8 +127,8 @@ void gpul_launch_again(gpul_exec_launch *l)
 	atomic_store(&l->again, true);
 }
 
-/* Start the launch again when none of its blocks is resident.  Its worker is the only one, because the observer that requested
- * it is serial. */
+/* Start a launch again, of which no block is resident.  No other worker has blocks of it: a serial observer requested the restart, so there
+ * is only one worker. */
 void gpul_launch_begin_again(gpul_exec_launch *l, bool abandoned)
 {
 	const gpul_exec_fault fault = { .kind = GPUL_EXEC_ABORTED, .text = "the launch begins again" };
@@ -179,7 +178,7 @@ void gpul_launch_end(gpul_exec_launch *l)
 
 void gpul_launch_blocks_ended(gpul_exec_launch *l, uint64_t n)
 {
-	uint64_t n_blocks = l->n_blocks; /* read first: after the addition, another worker may free the launch */
+	uint64_t n_blocks = l->n_blocks; /* read before the addition, after which another worker may free the launch */
 	struct nest *nest;
 
 	if (atomic_fetch_add(&l->n_ended, n) + n != n_blocks)

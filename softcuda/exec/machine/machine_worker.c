@@ -1,9 +1,9 @@
-/* machine_worker.c — a thread that executes blocks.
+/* machine_worker.c — a worker: a thread that executes blocks.
  *
- * A worker runs its resident blocks in turns. It starts another block when it has none, or when its blocks only poll, because
- * they may wait for a block that has not started. A launch has no more resident blocks than a GPU holds (residency.c). When all
- * its blocks have polled without progress for several rounds, the worker yields the CPU, because they may wait for another thread
- * on the same CPU. When all of them only poll words that do not change, it sleeps between rounds (rest.c). */
+ * A worker runs its resident blocks in turn; one turn of each is a round. It starts another block when it has none, or when its blocks only
+ * poll, because they may wait for a block that has not started. A launch has no more resident blocks than a GPU holds (residency.c). When
+ * all blocks of the worker have polled without progress for several rounds, it yields the CPU, because they may wait for another thread on
+ * the same CPU. When all of them only poll words that do not change, it sleeps between rounds (rest.c). */
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -11,27 +11,27 @@
 #include "softcuda/exec/guard_internal.h"
 #include "softcuda/exec/warp/warp_internal.h"
 
-/* IDLE_TURNS: turns of polling warps, in rounds without progress, before sched_yield().  Measured with 64 and 4 rounds on one
- * core: a FIFO push and its acknowledgement took 7.5 and 2.5 us with one block, 4.7 and 1.0 us with 16 blocks; on two cores
- * there was no difference.  A round without such turns counts as one.  Turns are counted, not rounds, because a round of many polling warps takes long: a hop in
- * a ring of 8 processes on two cores (bench_ring), where the 512 threads of each block poll, took 1,090 us with 4 rounds and
- * 120 us with 4 turns.  PATIENCE: rounds without progress before another block is started.  SOON: the number
- * of blocks up to which a worker starts another block in each round in which all of them poll; beyond, it starts blocks every
- * GROWTH_ROUNDS rounds only, because the blocks usually wait for the CPU, and a round of more blocks takes longer. */
+/* IDLE_TURNS: sched_yield() is called after this number of turns of polling warps in rounds without progress; a round without polling warps
+ * counts as one turn.  With limits of 64 and 4 rounds, on one core, a FIFO push and its acknowledgement took 7.5 and 2.5 us with one
+ * block, 4.7 and 1.0 us with 16; on two cores, there was no difference.  Turns are counted because a round of many polling warps takes long: a hop in a
+ * ring of 8 processes on two cores (bench_ring), in which 512 threads per block poll, took 1,090 us with 4 rounds and 120 us with 4 turns.
+ * PATIENCE: another block is started after this number of rounds without progress.  SOON: with fewer blocks, a worker starts another block
+ * in each round in which all blocks poll; with more, only every GROWTH_ROUNDS rounds, because then the blocks usually wait for the CPU, and
+ * more blocks make rounds longer. */
 enum { IDLE_TURNS = 4, PATIENCE = 256, SOON = 256, GROWTH_ROUNDS = 64 };
 
-/* Launches by kernels start before further blocks of launches by the host; if many of them wait, also before further blocks of
- * the launches that started them. */
+/* Pending launches from kernels start before further blocks of launches from the host; if there are more than MANY_NESTED, before those of
+ * all other launches. */
 enum { MANY_NESTED = 256 };
 
-/* Remove a launch from the list; the caller holds the lock and a reference. */
+/* Remove a launch from the machine's list; the caller holds m->lock and a reference to the launch. */
 static void unlist_launch(gpul_exec_machine *m, gpul_exec_launch *l)
 {
 	gpul_exec_launch *before = NULL;
 
 	if (!l->listed)
 		return;
-	atomic_fetch_sub(&l->refs, 1); /* the list's reference; never the last one, because the caller has one */
+	atomic_fetch_sub(&l->refs, 1); /* drop the list's reference, which is not the last one, because the caller has another */
 	for (gpul_exec_launch *at = m->first; at != l; at = at->next)
 		before = at;
 	if (before)
@@ -46,7 +46,7 @@ static void unlist_launch(gpul_exec_machine *m, gpul_exec_launch *l)
 		atomic_fetch_sub(&m->n_nested, 1);
 }
 
-/* Stop starting blocks of the current launch.  It stays in the list, because more of its blocks have yet to start. */
+/* Start no more blocks of the current launch for now.  The launch stays in the list, because not all of its blocks have started. */
 static void leave_current_launch(struct worker *k)
 {
 	gpul_launch_unref(k->current);
@@ -82,14 +82,14 @@ static void end_stopped_launches(gpul_exec_machine *m)
 		if (l) {
 			gpul_exec_fault fault = { .kind = GPUL_EXEC_ABORTED, .text = "the machine was destroyed" };
 
-			gpul_launch_fault(l, &fault); /* an earlier fault is kept */
+			gpul_launch_fault(l, &fault); /* no effect if the launch already has a fault */
 			gpul_launch_skip_rest(l);
 			gpul_launch_unref(l);
 		}
 	} while (l);
 }
 
-/* Find a launch with blocks to start and room for them.  The caller holds the lock. */
+/* Find a launch of which another block may become resident.  The caller holds m->lock. */
 static gpul_exec_launch *launch_with_room(gpul_exec_machine *m)
 {
 	gpul_exec_launch *l = m->first;
@@ -99,8 +99,8 @@ static gpul_exec_launch *launch_with_room(gpul_exec_machine *m)
 	return l;
 }
 
-/* Find the index of the next block to start (the first of its cluster), in k->current or another launch; false: no launch has a
- * block that may start. */
+/* Find the next block to start, in k->current or another launch, which becomes k->current; *index: the block, or the first one of its
+ * cluster.  false: no launch has a block that may start. */
 static bool next_block(struct worker *k, uint64_t *index)
 {
 	gpul_exec_machine *m = k->machine;
@@ -143,7 +143,7 @@ static bool room_for_resident(struct worker *k)
 	return true;
 }
 
-/* Create the blocks of a cluster from this index on; false: out of memory. */
+/* Create all blocks of the cluster whose first block has this index; false: out of memory. */
 static bool create_cluster(struct worker *k, struct gpul_exec_launch *l, uint64_t index)
 {
 	const unsigned first = k->n_resident, n = l->cluster_blocks;
@@ -173,7 +173,7 @@ static bool create_cluster(struct worker *k, struct gpul_exec_launch *l, uint64_
 	return true;
 }
 
-/* Start a block, or all blocks of a cluster. */
+/* Start the next block, or all blocks of the next cluster; false: none can be started. */
 static bool start_block(struct worker *k)
 {
 	gpul_exec_fault fault = { .kind = GPUL_EXEC_NO_MEMORY, .text = "no memory for a block's registers and local memory" };
@@ -202,7 +202,7 @@ static void end_block(struct worker *k, unsigned n, bool faulted)
 	o->block_ends(o, b);
 	gpul_block_release(b);
 	k->resident[n] = k->resident[--k->n_resident];
-	k->tried = 0; /* search again for blocks to start: there may be room now */
+	k->tried = 0; /* make next_block() search again, because another block may become resident now */
 	if (faulted)
 		gpul_launch_skip_rest(l);
 	gpul_launch_blocks_ended(l, 1);
@@ -227,11 +227,11 @@ static void begin_again(struct worker *k, gpul_exec_launch *l)
 	gpul_launch_begin_again(l, true);
 }
 
-/* The result of one turn of every resident block.  waits: each of them polled and made no progress; quiet: and polled only words
+/* The result of one turn of every resident block.  waits: each block polled, and none made progress; quiet: also, each polled only words
  * that did not change. */
 struct round {
 	bool progressed, polls, waits, quiet;
-	unsigned n_repolls; /* number of turns in which a warp waited for a word */
+	unsigned n_repolls; /* number of turns of warps in which the warp reloaded the same word */
 };
 
 struct turn {
@@ -304,7 +304,7 @@ static void stop_residents(struct worker *k)
 		gpul_launch_fault(k->resident[n]->launch, &fault);
 }
 
-/* Sleep until there is a launch to run or to end.  False: the machine is being destroyed. */
+/* Sleep until there is a launch to run or to stop.  Returns false if the machine is being destroyed. */
 static bool wait_for_work(struct worker *k)
 {
 	gpul_exec_machine *m = k->machine;
@@ -319,12 +319,12 @@ static bool wait_for_work(struct worker *k)
 	quits = atomic_load(&m->quits) && !m->first;
 	full = m->first && !launch_with_room(m);
 	pthread_mutex_unlock(&m->lock);
-	if (full) /* blocks of other workers will end, and those workers start the next blocks themselves */
+	if (full) /* no more blocks may be resident; the workers that have blocks start the next ones, so no wake-up comes */
 		usleep(1000);
 	return !quits;
 }
 
-/* Start blocks beside the resident ones, if these have had no progress for some rounds.  False: no block was started. */
+/* Start more blocks if the resident ones have made no progress for some rounds.  Returns false if none was started. */
 static bool start_more_blocks(struct worker *k, const struct round *round, unsigned rounds)
 {
 	const bool waits = round->polls && !round->progressed, late = rounds % GROWTH_ROUNDS == GROWTH_ROUNDS - 1;
@@ -347,7 +347,7 @@ void *gpul_worker_main(void *worker)
 	gpul_exec_machine *m = k->machine;
 	unsigned idle = 0, rounds = 0;
 
-	prctl(PR_SET_TIMERSLACK, 1); /* otherwise each nap takes 50 us longer */
+	prctl(PR_SET_TIMERSLACK, 1); /* with the default timer slack, each sleep takes 50 us longer */
 	for (;;) {
 		struct round round;
 

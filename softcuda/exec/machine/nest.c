@@ -1,4 +1,4 @@
-/* nest.c — streams of kernels, and the end of launches that have children. */
+/* nest.c — streams of launches from kernels ("children"), and the end of a launch that has children. */
 #include <stdlib.h>
 
 #include "softcuda/exec/machine/nest_internal.h"
@@ -8,7 +8,7 @@ static struct nesting *nesting_of_nest(const struct nest *n)
 	return atomic_load(&n->owner->machine->nesting);
 }
 
-/* Every static function below is called with the lock of the nesting. */
+/* The caller of each static function below holds the lock of struct nesting. */
 
 /* ---- lists ------------------------------------------------------------------------------------ */
 
@@ -105,7 +105,7 @@ void gpul_nest_stop(gpul_exec_launch *l)
 	pthread_mutex_lock(&g->lock);
 	stop_children(n);
 	pthread_mutex_unlock(&g->lock);
-	gpul_machine_stop(l->machine); /* also ends children whose blocks have not started */
+	gpul_machine_stop(l->machine); /* makes a worker end the children whose blocks have not started */
 }
 
 static void discard_waiting(struct nest *n, struct nested_stream *s, bool counted)
@@ -131,7 +131,7 @@ static void discard_all_waiting(struct nest *n)
 
 static void child_done(void *user, const gpul_exec_fault *fault);
 
-/* Start a child; false: it could not start, and the launch has failed. */
+/* Start a child launch; false: it could not start, and the parent launch fails. */
 static bool begin_child(struct nest *n, struct nested_op *op)
 {
 	struct nesting *g = nesting_of_nest(n);
@@ -156,7 +156,8 @@ static bool begin_child(struct nest *n, struct nested_op *op)
 	return false;
 }
 
-/* Start the operations that can start in a stream.  True: an event was reached, so other streams may continue. */
+/* Start the first operations of a stream, up to one that must wait.  Returns true if an event was recorded, so that other streams may
+ * continue. */
 static bool pump_stream(struct nest *n, struct nested_stream *s)
 {
 	bool reached = false;
@@ -192,7 +193,7 @@ static void pump(struct nest *n, struct nested_stream *s)
 	}
 }
 
-/* True: the launch has ended.  Starts the next tail launch when its turn has come. */
+/* Return true if the launch has ended.  If its blocks and children have ended, start the next tail launch, and return false. */
 static bool nest_is_over(struct nest *n)
 {
 	if (atomic_load(&n->owner->stop))
@@ -257,7 +258,7 @@ void gpul_nest_blocks_ended(struct nest *n)
 		gpul_launch_end(n->owner);
 }
 
-/* Prepare for a second run of the launch; children of the first run that are still running also delay its end. */
+/* Prepare a launch to run again.  Children of the first run may still be running: then the second run ends after them. */
 void gpul_nest_begins_again(struct nest *n)
 {
 	struct nesting *g = nesting_of_nest(n);
@@ -268,7 +269,7 @@ void gpul_nest_begins_again(struct nest *n)
 	pthread_mutex_unlock(&g->lock);
 }
 
-/* ---- for device_runtime.c: these take the lock -------------------------------------------------------- */
+/* ---- for device_runtime.c: functions that lock -------------------------------------------------------- */
 
 struct nest *gpul_nest_of(gpul_exec_launch *l)
 {
@@ -322,7 +323,7 @@ int gpul_nest_submit(struct nest *n, struct nested_stream *stream, struct nested
 			append_op(stream, op);
 			pump(n, stream);
 		} else {
-			(void)begin_child(n, op); /* if it fails, it has stopped this launch */
+			(void)begin_child(n, op); /* on failure, it has stopped the launch n->owner */
 		}
 	}
 	pthread_mutex_unlock(&g->lock);

@@ -5,8 +5,8 @@
  *                     ├─ running: children that have begun ── their own nests
  *                     └─ tail: launches that begin when the blocks and all children have ended
  *
- * A launch ends when its blocks, its children and its tail launches have ended. A child's fault is also a fault of its parent, so
- * the whole tree ends. A launch without children has no nest. */
+ * A launch ends when its blocks, its children and its tail launches have ended. A child's fault is a fault of its parent, too,
+ * so the whole tree ends. A launch without children has no nest. */
 #ifndef GPULOAD_SOFTCUDA_EXEC_MACHINE_NEST_INTERNAL_H
 #define GPULOAD_SOFTCUDA_EXEC_MACHINE_NEST_INTERNAL_H
 
@@ -32,53 +32,53 @@ enum device_error {
 enum nested_kind { NESTED_LAUNCH, NESTED_RECORD, NESTED_WAIT };
 
 struct nested_op {
-	struct nested_op *next, *before; /* in its stream, or among the nest's running children */
+	struct nested_op *next, *before; /* list of the stream's operations, or of the nest's running children */
 	enum nested_kind kind;
 	struct nest *nest;
-	struct nested_stream *stream;   /* NULL: fire and forget */
-	gpul_exec_launch_config config; /* NESTED_LAUNCH; params: a slot of the machine */
+	struct nested_stream *stream;   /* NULL: fire and forget, which has no stream */
+	gpul_exec_launch_config config; /* NESTED_LAUNCH; params is in a slot of struct nesting */
 	gpul_exec_launch *running;
 	struct nested_event *event; /* NESTED_RECORD, NESTED_WAIT */
-	uint64_t number;            /* number of the event's record */
+	uint64_t number;            /* counts the records of the event: the record that this operation makes or waits for */
 };
 
 struct nested_stream {
-	struct nested_stream *next, *before; /* the streams of the nest */
+	struct nested_stream *next, *before; /* list of the streams of the nest */
 	struct nested_op *first, *last;      /* operations that have not begun */
 	bool busy;                           /* a child in this stream is running */
-	bool closed;                         /* freed when its operations have ended */
+	bool closed;                         /* destroyed by the kernel; freed when its operations have ended */
 };
 
 struct nested_event {
 	struct nested_event *next;
-	uint64_t n_recorded, n_reached; /* number of the last record, and of the last record that its stream has reached */
+	uint64_t n_recorded, n_reached; /* number of records that were requested, and that were performed */
 };
 
 struct nest {
 	gpul_exec_launch *owner;
-	uint64_t n_open; /* operations that have not ended, not counting the tail */
+	uint64_t n_open; /* number of operations that have not ended, without tail launches that have not begun */
 	bool blocks_ended;
 	struct nested_op *running;
 	struct nested_stream *streams, *tail;
 	struct nested_event *events;
 };
 
-/* The data of a block that has called the device runtime. */
+/* What a block that has called the device runtime keeps between calls. */
 struct block_nest {
-	struct nested_stream *stream; /* its default stream; NULL: not used yet */
+	struct nested_stream *stream; /* the block's default stream; NULL: not used yet */
 	uint16_t last_error[];        /* last error of each thread */
 };
 
-/* One per machine, created when a kernel first calls the device runtime. */
+/* The data of a machine for launches from kernels, created when a kernel first calls the device runtime. */
 struct nesting {
-	pthread_mutex_t lock; /* protects all nests of the machine; taken before the locks of launches and of the machine */
-	uint8_t *slots;       /* parameter buffers of PARAMS_BYTES */
+	pthread_mutex_t lock; /* protects all nests of the machine; locked before the locks of launches and of the machine */
+	uint8_t *slots;       /* parameter buffers of PARAMS_BYTES bytes each */
 	struct slot {
 		gpul_exec_launch_config config;
-		bool prepared; /* allocated, but not yet launched */
+		bool prepared; /* the kernel got the buffer, but has not launched it */
 		uint32_t next_free;
 	} *slot;
-	uint32_t n_slots, n_fresh, first_free; /* slots from n_fresh on were never used; first_free: UINT32_MAX: none */
+	uint32_t n_slots, n_fresh, first_free; /* slots from n_fresh on were never used; first_free UINT32_MAX: no slot is free */
 	uint64_t n_launches;
 	uint8_t *texts;            /* names and texts of errors; NULL: not used yet */
 	gpul_exec_program *copies; /* kernels for copies and fills; NULL: not used yet */
@@ -89,8 +89,8 @@ struct nest *gpul_nest_of(gpul_exec_launch *l); /* created by the first call; NU
 void gpul_nest_destroy(struct nest *n);
 void gpul_nest_blocks_ended(struct nest *n);
 void gpul_nest_begins_again(struct nest *n);
-void gpul_nest_stop(gpul_exec_launch *l); /* the launch was stopped: stop its children */
-/* Append an operation to a stream (NULL: start it now).  Takes ownership of op.  The result is a device_error. */
+void gpul_nest_stop(gpul_exec_launch *l); /* stops the children of a launch that was stopped */
+/* Append an operation to a stream; stream NULL: start the operation now.  Takes ownership of op.  Returns a device_error. */
 int gpul_nest_submit(struct nest *n, struct nested_stream *stream, struct nested_op *op);
 struct nested_stream *gpul_nest_stream_new(struct nest *n);   /* NULL: out of memory */
 bool gpul_nest_stream_close(struct nest *n, uint64_t handle); /* false: there is no such stream */
@@ -103,24 +103,24 @@ void gpul_nest_block_ends(struct block *b);
 /* nesting.c */
 struct nesting *gpul_nesting_of(gpul_exec_machine *m); /* created by the first call; NULL: out of memory */
 void gpul_nesting_destroy(gpul_exec_machine *m);
-void *gpul_nesting_take_slot(struct nesting *g, gpul_exec_memory *memory, const gpul_exec_launch_config *config); /* NULL: none is free */
-/* Copy the configuration of a buffer that is being launched; false: params is not a buffer, or was already launched. */
+void *gpul_nesting_take_slot(struct nesting *g, gpul_exec_memory *memory, const gpul_exec_launch_config *config); /* NULL: all are in use */
+/* Get the launch configuration of a parameter buffer, once; false: params is not a buffer, or was already launched. */
 bool gpul_nesting_claim_slot(struct nesting *g, uint64_t params, gpul_exec_launch_config *config);
-void gpul_nesting_free_slot(struct nesting *g, const void *params); /* the caller holds the lock */
+void gpul_nesting_free_slot(struct nesting *g, const void *params); /* the caller holds g->lock */
 
 /* device_runtime.c: execute a call of the device runtime for the active lanes. */
 const struct insn *gpul_call_device_runtime(struct warp_state *s, const struct insn *i);
 
-/* A launch that copies or fills memory for a kernel. */
-struct device_copy {       /* the first members are the kernel's parameters */
-	uint64_t to, from; /* from: for a fill, the byte to store */
+/* A copy or fill that a kernel requests, executed as a launch. */
+struct device_copy {       /* all members except `fill` are parameters of the kernel */
+	uint64_t to, from; /* from: the source; for a fill, the byte to store */
 	uint64_t to_pitch, from_pitch, width, height;
 	bool fill;
 };
 enum { COPY_PARAMS_BYTES = 6 * 8 };
 _Static_assert(offsetof(struct device_copy, fill) == COPY_PARAMS_BYTES, "as the kernels declare them");
 
-/* Set kernel, grid and block; false: out of memory. */
+/* Set kernel, grid and block of the launch for a copy or fill; false: out of memory. */
 bool gpul_device_copy(struct nesting *g, gpul_exec_memory *memory, const struct device_copy *copy, gpul_exec_launch_config *config);
 
 #endif

@@ -1,4 +1,4 @@
-/* residency.c — the maximum number of resident blocks, and the notice when it is too small. */
+/* residency.c — the maximum number of resident blocks, and the notice that the resident blocks may wait for others that cannot start. */
 #include "core/clock.h"
 #include "core/log.h"
 #include "softcuda/exec/shown_name_internal.h"
@@ -32,7 +32,7 @@ static uint64_t count_resident(struct gpul_exec_launch *l)
 {
 	uint64_t ended = atomic_load(&l->n_ended), started = atomic_load(&l->next_block);
 
-	if (started > l->n_blocks) /* workers that found no block left have also incremented it */
+	if (started > l->n_blocks) /* workers increment next_block even if no block is left */
 		started = l->n_blocks;
 	return started - ended;
 }
@@ -42,7 +42,7 @@ bool gpul_launch_has_room(struct gpul_exec_launch *l)
 	return atomic_load(&l->next_block) >= l->n_blocks || count_resident(l) < l->max_resident;
 }
 
-/* Log a notice for each launch whose resident blocks only wait.  The caller holds the machine's lock. */
+/* Log a notice for each launch that has its maximum of resident blocks, while all of them only wait.  The caller holds m->lock. */
 static void report_stuck_launches(struct gpul_exec_machine *m)
 {
 	for (struct gpul_exec_launch *l = m->first; l; l = l->next) {
@@ -58,7 +58,8 @@ static void report_stuck_launches(struct gpul_exec_machine *m)
 	}
 }
 
-/* Check whether no launch makes progress.  If no worker has had an active round since seen_ns, the sum of the counters is unchanged. */
+/* Check whether any launch makes progress: workers count rounds with progress in n_active_rounds, whose sum is compared with that at
+ * seen_ns. */
 void gpul_worker_check_stuck(struct worker *k)
 {
 	struct gpul_exec_machine *m = k->machine;

@@ -1,10 +1,10 @@
 /* rest.c — how a worker leaves the CPU to other threads while its blocks wait.
  *
  *     blocks without progress    sched_yield()
- *     quiet for NAP_AFTER_NS     naps between the rounds: each a part of the time waited so far
- *     quiet, CPUs are short      a rest at the start of each period of REST_PERIOD_NS, by the same clock in all processes
+ *     quiet for NAP_AFTER_NS     sleeps between rounds (naps), each for a fraction of the time waited so far
+ *     threads wait for CPUs      sleeps at the start of each period of REST_PERIOD_NS (rests), at the same time in all processes
  *
- * The rest is for Linux since 6.13 (seen on 6.18), whose scheduler starves other groups of processes (sessions with
+ * The rest is a workaround for Linux since 6.13 (measured on 6.18), whose scheduler starves other groups of processes (sessions with
  * sched_autogroup, or control groups): each time the weight of the running group changes, because one of its threads falls asleep
  * or wakes up, reweight_entity() calls place_entity(), which increases the group's lag as if it were not running. So the virtual
  * run time of a group whose threads often sleep and wake does not advance. It was measured with /sys/kernel/debug/sched/debug: in
@@ -19,9 +19,9 @@
 #include "core/clock.h"
 #include "softcuda/exec/warp/warp_internal.h"
 
-/* NAP_AFTER_NS: longer than a rank waits for another in a small collective on an idle machine.  NAP_MOST_NS bounds the delay of
- * a word that changes after a long time; a nap takes 15 us more than its length.  REST_NS: 4 % of the time, only while at
- * least SHORT_PERCENT of the time some thread of the machine waited for a CPU. */
+/* NAP_AFTER_NS: longer than a rank waits for another in a small collective on an idle machine.  NAP_MOST_NS limits how late a worker sees
+ * that a polled word has changed; a nap takes 15 us more than its length.  REST_NS: 4 % of the period; a worker rests only if some thread
+ * of the system waited for a CPU for SHORT_PERCENT of the last period. */
 enum {
 	NAP_AFTER_NS = 400000,
 	NAP_PART = 16,
@@ -39,7 +39,7 @@ static void sleep_ns(uint64_t ns)
 	nanosleep(&t, NULL);
 }
 
-/* Microseconds since the start of the system in which some thread waited for a CPU; 0: unknown.  Source: Linux, accounting/psi.rst */
+/* Return for how many microseconds since boot some thread has waited for a CPU; 0: unknown.  Source: Linux, accounting/psi.rst */
 static uint64_t stalled_us(void)
 {
 	FILE *f = fopen("/proc/pressure/cpu", "re");
@@ -52,7 +52,7 @@ static uint64_t stalled_us(void)
 	return us;
 }
 
-/* Check once per period whether CPUs were short since the last check. */
+/* Return true if threads had to wait for CPUs since the last check, which is made once per period. */
 static bool cpus_are_short(struct worker *k, uint64_t now)
 {
 	uint64_t stalled, elapsed_us = (now - k->pressure_ns) / 1000;
