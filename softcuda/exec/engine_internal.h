@@ -1,7 +1,7 @@
 /* engine_internal.h — decoded instructions, operands, warps, and how a handler is written.
  *
- * A warp's 32 lanes execute one decoded instruction at a time.  A register is an array of 32 lanes,
- * so that a handler is one loop that the compiler turns into vector code:
+ * The 32 lanes of a warp execute one decoded instruction at a time.  A register is an array with one element per lane, so that the C
+ * function which executes an instruction (its handler) is one loop over the lanes, which the compiler turns into vector code:
  *
  *     16-bit register   uint16_t[32]    64 bytes      (8-bit types use 16-bit registers)
  *     32-bit register   uint32_t[32]   128 bytes
@@ -17,7 +17,7 @@
  *             all functions of a thread share
  *     bank 3  scratch: 4 x 512 bytes that are written and never read: the destination of `_`
  *
- * So a handler reads every kind of operand in the same way.
+ * Because immediates and special registers are arrays, too, a handler reads every kind of operand in the same way.
  *
  * The handlers (run/run_*.c) are compiled once per instruction set (baseline, and on x86-64 also v3 = AVX2+FMA+F16C and v4 =
  * AVX-512); GPUL_BUILD(name) makes the symbols distinct, and decode/tables.c selects the best build that the CPU supports.
@@ -53,17 +53,17 @@ struct insn {
 	opref a, b, c, e; /* the source operands */
 	union {
 		int64_t imm;               /* address offset, bit pattern, lookup table: depends on op */
-		const struct insn *target; /* branches: the instruction to which they jump */
-		const void *object;        /* data of branch tables, call sites and asynchronous copies */
+		const struct insn *target; /* branches: the instruction at the branch target */
+		const void *object;        /* data of the instruction that do not fit here, such as a branch table: depends on op */
 	};
 	opref guard;   /* predicate of @p */
-	uint32_t src;  /* row of func->insts, for messages */
+	uint32_t src;  /* index of the PTX instruction in func->insts, for messages */
 	uint16_t op;   /* a value of enum op */
 	uint8_t n;     /* number of vector elements, comparison ...: depends on op */
-	uint8_t flags; /* the meaning of flags depends on op */
+	uint8_t flags; /* depends on op */
 };
 
-/* The part of a warp that arithmetic handlers use; struct warp_state in warp_internal.h contains it. */
+/* The members of a warp that arithmetic handlers use.  It is the first member of struct warp_state (warp_internal.h). */
 struct warp {
 	uint32_t mask; /* active mask: lanes that execute this instruction; never 0 in a handler */
 	uint32_t live; /* lanes that have not exited */
@@ -71,7 +71,7 @@ struct warp {
 	uint32_t cc; /* carry flags of add.cc, addc ...: bit n belongs to lane n */
 };
 
-/* The lanes of an operand: U32(w, i->a)[lane] and so on.  Register slots are 64-byte aligned. */
+/* Return the array of an operand's lanes; macros give it a type: U32(w, i->a)[lane].  Registers are 64-byte aligned. */
 static inline void *opptr(const struct warp *w, opref r)
 {
 	return w->bank[r & 3] + (r & ~3u);
@@ -84,19 +84,19 @@ static inline void *opptr(const struct warp *w, opref r)
 #define S64(w, r)  ((int64_t *)__builtin_assume_aligned(opptr(w, r), 64))
 #define F32(w, r)  ((float *)__builtin_assume_aligned(opptr(w, r), 64))
 #define F64(w, r)  ((double *)__builtin_assume_aligned(opptr(w, r), 64))
-#define PRED(w, r) ((uint32_t *)opptr(w, r)) /* one 32-bit word: bit n is lane n */
+#define PRED(w, r) ((uint32_t *)opptr(w, r)) /* a predicate is one 32-bit word: bit n is lane n */
 
-/* Vectorise the next loop: a destination may alias a source only lane by lane, so there is no dependence between iterations. */
+/* Tell the compiler to vectorise the next loop.  Iterations are independent: a destination may be the same register as a source, but lane l
+ * of the result depends only on lane l of the sources. */
 #ifdef __clang__
-#pragma clang diagnostic ignored "-Wpass-failed" /* some loops stay scalar in some builds: 64-bit division */
+#pragma clang diagnostic ignored "-Wpass-failed" /* no warning for loops that cannot be vectorised, such as 64-bit division */
 #define VECTORISE _Pragma("clang loop vectorize(assume_safety)")
 #else
 #define VECTORISE _Pragma("GCC ivdep")
 #endif
 
-/* dst[l] = value for the active lanes l: without a test when all lanes are active, else inactive lanes are
- * written with their old value.  value may use l.  Sources may alias the destination (same lane only).  A source must be a
- * variable of the caller: an expression with opptr() is evaluated for each lane, because the stores may change *w. */
+/* dst[l] = value for the active lanes l; inactive lanes keep their value.  `value` may use l, and may read dst[l].  Sources must be pointer
+ * variables of the caller: the compiler would evaluate opptr() for each lane, because the stores to dst could change *w. */
 #define SET_LANES(w, dst, value) \
 	do { \
 		__typeof__(&(dst)[0]) const to_ = (dst); \
@@ -112,7 +112,7 @@ static inline void *opptr(const struct warp *w, opref r)
 		} \
 	} while (0)
 
-/* Copy the active lanes of bits to predicate d; inactive lanes of d do not change. */
+/* Set the bits of the active lanes in predicate d to those of `bits`; inactive lanes do not change. */
 static inline void set_predicate(const struct warp *w, opref d, uint32_t bits)
 {
 	uint32_t *p = PRED(w, d);
@@ -133,25 +133,23 @@ enum op {
 		N_OPS
 };
 
-/* The result of selection (decode/decode_select.c): the operation of an arithmetic instruction and the types of its
- * operands.  decode/decode.c turns the operands into references accordingly.
+/* The operation of an arithmetic instruction and the types of its operands: the result of gpul_select_alu(), from which
+ * decode/decode.c turns the operands into references.
  *
- * Operands are read from the instruction in order: the destination (if d_type is not 0; in a
- * pair p|q the second is d2), then n_sources sources, which become a, b, c, e.  Selection itself encodes the other
- * operands, and the sources whose bit of skip is set (lop3's table), in imm, n or flags.
+ * Operands are in the order of the PTX instruction: the destination (unless d_type is 0; in a pair p|q, q becomes d2), then
+ * n_sources sources, which become a, b, c, e.  gpul_select_alu() encodes the other operands, and the sources whose bit in `skip`
+ * is set (such as the table of lop3), in imm, n or flags.
  * A handler can rely on the following, because decode.c inserts copies where they are needed:
  *   - each operand has the width of its type: where narrow_ok allows a wider register, a source is
  *     truncated to the type before the operation, and a destination is sign- or zero-extended (by d_type) after it;
  *   - a negated predicate source (!p) is already negated; an immediate is broadcast to 32 lanes and
  *     converted to the type (0 or 1 for PRED); a special register has the width of the type;
- *   - an operand in braces is an OPLIST of references, each of the type; the length of the list
- *     replaces the n that selection set. */
+ *   - an operand in braces is an OPLIST of references to registers of the type, and the instruction's n is its length. */
 enum { MAX_SOURCES = 4 };
 struct selection {
 	uint16_t op; /* a value of enum op */
 	uint8_t n_sources;
-	/* types of the destinations: gpul_ptx_mod; PRED for predicates; 0: there is no such
-	 * destination */
+	/* types of the destinations: gpul_ptx_mod; PRED for predicates; 0: no such destination */
 	uint16_t d_type, d2_type;
 	uint16_t source_type[MAX_SOURCES]; /* the type of each source; immediates are converted to it */
 	int64_t imm;                       /* copied to struct insn */
@@ -161,7 +159,7 @@ struct selection {
 };
 
 /* decode/decode_select.c: select the operation of an arithmetic instruction.  Returns false if no operation has these types and
- * modifiers; why receives the reason.  The caller zeroes *out. */
+ * modifiers; `why` receives the reason.  The caller zeroes *out. */
 bool gpul_select_alu(const gpul_ptx_module *m, const gpul_ptx_func *f, const gpul_ptx_inst *in, struct selection *out, char *why,
 		     size_t why_bytes);
 

@@ -20,43 +20,43 @@
 typedef struct gpul_exec_memory gpul_exec_memory;
 
 enum {
-	GPUL_EXEC_MEM_READ_ONLY = 1, /* a store is a fault, for every device */
-	GPUL_EXEC_MEM_CONSTANT = 4,  /* a variable in .const; a store by its global address is valid, as on a GPU */
-	GPUL_EXEC_MEM_CONDITION = 2, /* the value of a conditional node: cudaGraphSetConditional's handle is its address */
-	GPUL_EXEC_MEM_MULTICAST = 8, /* only stores and multimem instructions access it: the copies of range.team */
+	GPUL_EXEC_MEM_READ_ONLY = 1, /* a store by any device is a fault */
+	GPUL_EXEC_MEM_CONSTANT = 4,  /* a .const variable; as on a GPU, a store through a global address is valid */
+	GPUL_EXEC_MEM_CONDITION = 2, /* value of a conditional graph node; its address is the handle that cudaGraphSetConditional gets */
+	GPUL_EXEC_MEM_MULTICAST = 8, /* multicast addresses: stores and multimem instructions access the copies of range.team */
 	GPUL_EXEC_MAX_DEVICES = 16,
 };
 
-/* The memory behind a multicast address: a copy of the same bytes for each device of a team. */
+/* The memory to which multicast addresses refer: each device of the multicast team has a copy of the bytes. */
 typedef struct gpul_exec_copies {
-	uint64_t begin, end;                /* offsets in the multicast object for which at[] holds */
-	unsigned n;                         /* devices of the team, without n_gone */
-	unsigned n_gone;                    /* devices whose memory there has gone with its process: nobody can read what is stored there */
-	uint8_t *at[GPUL_EXEC_MAX_DEVICES]; /* in the team's order: where offset `begin` is in the copy of each device */
+	uint64_t begin, end;                /* range of offsets in the multicast object that at[] covers */
+	unsigned n;                         /* number of elements of at[]: the devices of the team, without n_gone */
+	unsigned n_gone;                    /* devices whose process has ended: nobody can read their copies */
+	uint8_t *at[GPUL_EXEC_MAX_DEVICES]; /* host address of offset `begin` in each device's copy, in the order of the team */
 	const _Atomic uint64_t *changes;    /* the copies are valid while *changes == seen */
 	uint64_t seen;
-	/* The memory_id of ranges with the same bytes, and where in them offset `begin` is; 0: unknown. */
+	/* For each copy: the memory_id of the gpul_exec_range with the same bytes, and the offset of `begin` in it; 0: unknown. */
 	uint64_t memory_id[GPUL_EXEC_MAX_DEVICES], memory_at[GPUL_EXEC_MAX_DEVICES];
 } gpul_exec_copies;
 
 typedef struct gpul_exec_team gpul_exec_team;
 struct gpul_exec_team {
-	/* Find the copies of the byte at this offset.  false: a device has no memory there; why has the reason.  Called by workers, for
-	 * addresses of ranges in the table. */
+	/* Find the copies of the byte at an offset in the multicast object.  false: a device has no memory there; `why` receives the
+	 * reason.  Worker threads call it, for addresses of ranges in the table. */
 	bool (*find_copies)(gpul_exec_team *team, uint64_t offset, gpul_exec_copies *out, char *why, size_t why_bytes);
 };
 
 typedef struct gpul_exec_range {
 	uint64_t base, bytes; /* [base, base + bytes) */
-	uint64_t padding;     /* bytes after the end that kernels may access too; a GPU also maps whole blocks */
-	uint64_t spare;       /* bytes after the end that belong to no other memory of the process, for fault messages */
+	uint64_t padding;     /* bytes after the end that kernels may access, because a GPU maps whole pages */
+	uint64_t spare;       /* bytes after the end that are not other memory of the process; for fault messages */
 	unsigned flags;
-	/* Masks: bit d is for device d; 0: no device is restricted. */
-	uint32_t denied;     /* devices that may neither read nor write */
-	uint32_t unwritable; /* devices that may only read */
-	const char *remedy;  /* static string: the CUDA call that grants access, for fault messages; NULL: none */
-	uint64_t memory_id; /* ranges with the same number are addresses of the same bytes, from their first byte on; 0: no other address */
-	gpul_exec_team *team; /* borrowed; GPUL_EXEC_MEM_MULTICAST: the devices whose memory it is */
+	/* Masks with bit d for device d; 0: no device is restricted. */
+	uint32_t denied;      /* devices that may neither read nor write */
+	uint32_t unwritable;  /* devices that may only read */
+	const char *remedy;   /* static string: the CUDA call that grants access, for fault messages; NULL: none */
+	uint64_t memory_id;   /* ranges with the same number map the same bytes, from their first byte on; 0: no other mapping */
+	gpul_exec_team *team; /* borrowed; for GPUL_EXEC_MEM_MULTICAST: the devices that have copies */
 	void *owner;          /* for the caller's use; the interpreter does not read it */
 	char label[48];       /* for fault messages: "cuMemAlloc", "global counter", "device heap" */
 } gpul_exec_range;
@@ -73,16 +73,16 @@ void gpul_exec_memory_destroy(gpul_exec_memory *m); /* accepts NULL; destroy its
  * @m      borrowed
  * @range  copied
  * Errors  GPUL_EINVAL the range is empty or overlaps another; GPUL_ENOMEM
- * Threads any thread may call, also while kernels run
+ * Threads any thread may call, even while kernels run
  * Every access of a kernel is checked against this table, as a GPU checks its page tables */
 gpul_status gpul_exec_memory_add(gpul_exec_memory *m, const gpul_exec_range *range, gpul_error *err);
 /** Remove the range that starts at base; false: no range starts there. */
 bool gpul_exec_memory_remove(gpul_exec_memory *m, uint64_t base);
 /** Copy the range that contains address to *out; false: no range contains it. */
 bool gpul_exec_memory_find(const gpul_exec_memory *m, uint64_t address, gpul_exec_range *out);
-/** Copy the newest removed range that contained address to *out, for messages; false: none of the last 1,024. */
+/** Find the newest removed range that contained address, for messages; false: none of the last 1,024 removed ranges did. */
 bool gpul_exec_memory_freed(const gpul_exec_memory *m, uint64_t address, gpul_exec_range *out);
-/** Copy the first range that ends after address to *out; false: all ranges end before. */
+/** Copy the first range that ends after address to *out; false: no range ends after it. */
 bool gpul_exec_memory_next(const gpul_exec_memory *m, uint64_t address, gpul_exec_range *out);
 /** Replace the access rights of the range that starts at base; false: no range starts there. */
 bool gpul_exec_memory_set_rights(gpul_exec_memory *m, uint64_t base, uint32_t denied, uint32_t unwritable);
@@ -94,7 +94,7 @@ bool gpul_exec_memory_set_owner(gpul_exec_memory *m, uint64_t base, void *owner)
 typedef struct gpul_exec_program gpul_exec_program;
 typedef struct gpul_exec_kernel gpul_exec_kernel;
 
-/* the place of a parameter in the parameter buffer */
+/* offset and size of a parameter in the parameter buffer */
 typedef struct gpul_exec_param {
 	uint32_t offset, bytes;
 } gpul_exec_param;
@@ -103,24 +103,24 @@ typedef struct gpul_exec_kernel_info {
 	const char *name;
 	const gpul_exec_param *params;
 	uint32_t n_params, param_bytes;
-	uint32_t n_regs;       /* 32-bit registers per thread, estimated from the declarations */
+	uint32_t n_regs;       /* 32-bit registers per thread, estimated from the .reg declarations */
 	uint32_t shared_bytes; /* static shared memory of a block */
-	uint32_t local_bytes;  /* local memory of a thread, without called functions */
-	uint32_t const_bytes;  /* .const variables of the module */
-	uint32_t max_threads;  /* per block: product of .maxntid or .reqntid, else 1024 */
+	uint32_t local_bytes;  /* local memory of a thread, without that of called functions */
+	uint32_t const_bytes;  /* size of the module's .const variables */
+	uint32_t max_threads;  /* maximum threads per block: product of .maxntid or .reqntid, else 1024 */
 	uint32_t reqntid[3];   /* .reqntid; 0: not given */
 	uint32_t cluster[3];   /* .reqnctapercluster; 0: not given */
 	bool explicit_cluster; /* .explicitcluster: a launch must have clusters */
 } gpul_exec_kernel_info;
 
-/** Give the variables of a module addresses, and decode its functions: every function now, or, of a module of
- * gpul_ptx_parse_lazy(), each when it is needed, unless an observer reads whole programs.
+/** Give the variables of a module addresses, and decode its functions.  The functions of a module from gpul_ptx_parse_lazy() are decoded
+ * later, each when it is first needed, unless an observer reads whole programs.
  *
- * An instruction that is not interpreted does not fail the call: gpul_exec_kernel_refusal() reports the kernels that reach it by
- * calls of functions by name.  Other kernels fail when they execute it (GPUL_EXEC_ILLEGAL_INSTRUCTION).
+ * An instruction that the interpreter does not implement is no error of this call: gpul_exec_kernel_refusal() reports the kernels that
+ * reach it by calls of functions by name.  Other kernels fail when they execute it (GPUL_EXEC_ILLEGAL_INSTRUCTION).
  *
  * @memory     borrowed; the module's .global and .const variables are added to this table
- * @module     owned by the program from now on, also on failure
+ * @module     the program takes ownership, even on failure
  * @file_name  for messages
  * @out        owned by the caller: gpul_exec_program_destroy(); untouched on failure
  * Errors  GPUL_EUNSUPPORTED .address_size 32; GPUL_EFORMAT an operand of the wrong kind or width, an undefined extern,
@@ -130,8 +130,8 @@ gpul_status gpul_exec_program_create(gpul_exec_memory *memory, gpul_ptx_module *
 				     gpul_error *err);
 void gpul_exec_program_destroy(gpul_exec_program *p); /* accepts NULL; all its launches must have ended */
 
-/** True if the program has no variable in .global or .const and no texture or surface reference: then all contexts can use it.  False,
- * too, if it has bodies that are not decoded yet. */
+/** Return true if the program has no state, so that all contexts can share it: no .global or .const variable and no texture or surface
+ * reference.  False if some function bodies are not decoded yet, because these may declare variables. */
 bool gpul_exec_program_is_stateless(const gpul_exec_program *p);
 size_t gpul_exec_n_kernels(const gpul_exec_program *p);
 const gpul_exec_kernel *gpul_exec_kernel_at(const gpul_exec_program *p, size_t i);
@@ -139,18 +139,18 @@ const gpul_exec_kernel *gpul_exec_find_kernel(const gpul_exec_program *p, const 
 size_t gpul_exec_kernel_index(const gpul_exec_program *p, const gpul_exec_kernel *k); /* index for gpul_exec_kernel_at */
 /** Describe a kernel; n_regs, shared_bytes and local_bytes are 0 before gpul_exec_kernel_prepare(). */
 const gpul_exec_kernel_info *gpul_exec_kernel_info_of(const gpul_exec_kernel *k);
-/** Complete the information of a kernel, unless that has been done.  An error in its PTX does not fail the call: it becomes the
- * kernel's refusal.
+/** Complete the information of a kernel, if it is not complete.  An error in the kernel's PTX is no error of this call:
+ * gpul_exec_kernel_refusal() returns it.
  *
  * @k  borrowed
  * Errors  GPUL_ENOMEM */
 gpul_status gpul_exec_kernel_prepare(const gpul_exec_kernel *k, gpul_error *err);
-/** Decode a kernel and the functions that it calls by name, unless that has been done.  Return why it cannot run: it reaches an
- * instruction that is not interpreted, by calls of functions by name, or its PTX has an error.  NULL: the kernel can run, and fails only
- * if it executes such an instruction in a function that it calls through a pointer.
- * "kernel.ptx:12: tcgen05.wait::ld.sync.aligned: tcgen05 is not supported by the software driver; kernel gemm reaches it"; belongs to the program. */
+/** Decode a kernel and the functions that it calls by name, if that has not been done, and return why the kernel cannot run: its PTX has an
+ * error, or it reaches an instruction that the interpreter does not implement, by calls of functions by name.  NULL: the kernel can run,
+ * and fails only if it executes such an instruction in a function that it calls through a pointer.  The text belongs to the program:
+ * "kernel.ptx:12: tcgen05.wait::ld.sync.aligned: tcgen05 is not supported by the software driver; kernel gemm reaches it" */
 const char *gpul_exec_kernel_refusal(const gpul_exec_kernel *k);
-/** True if gpul_exec_kernel_refusal() may take long, because functions are decoded when they are needed. */
+/** Return true if gpul_exec_kernel_refusal() may take long, because the program decodes functions lazily. */
 bool gpul_exec_kernel_is_decoded_later(const gpul_exec_kernel *k);
 /** Get the address and size of a module-scope variable; false: no variable has that name. */
 bool gpul_exec_find_variable(const gpul_exec_program *p, const char *name, uint64_t *address, size_t *bytes);
@@ -167,13 +167,13 @@ typedef struct gpul_exec_launch gpul_exec_launch;
 
 typedef struct gpul_exec_machine_options {
 	unsigned n_workers;           /* number of worker threads; 0: one for each CPU that this process may run on */
-	unsigned max_resident_blocks; /* resident blocks of one launch, on all workers; 0: see gpul_exec_max_resident_blocks() */
+	unsigned max_resident_blocks; /* per launch, on all workers together; 0: see gpul_exec_max_resident_blocks() */
 	uint64_t heap_bytes;          /* size of the heap for device malloc; 0 means 8 MiB */
-	unsigned turn;                /* backward branches before a split yields to others; 0 means 1000 */
-	unsigned stuck_ms;         /* log a notice after this time if all resident blocks only wait and others cannot start; 0 means 10 s */
-	uint32_t pending_launches; /* launches from kernels that can be pending at once; 0 means 2048 */
-	/* Get a device attribute, numbered as CUdevice_attribute, or with 0 the number of devices.  Called by workers, so it must not wait
-	 * for kernels.  NULL, or false: there is no such attribute. */
+	unsigned turn;                /* backward branches after which diverged lanes let other lanes run; 0 means 1000 */
+	unsigned stuck_ms;            /* log a notice if for this time all resident blocks only wait and no other can start; 0 means 10 s */
+	uint32_t pending_launches;    /* maximum number of pending launches from kernels; 0 means 2048 */
+	/* Get a device attribute by its number in CUdevice_attribute; number 0: the number of devices.  Returns false if there is no such
+	 * attribute.  Worker threads call it, so it must not wait for kernels.  NULL: kernels can get no attributes. */
 	bool (*attribute)(unsigned device, int attribute, int *value);
 	void (*print)(void *user, const char *text, size_t text_bytes); /* receives device printf; NULL: stdout */
 	void *print_user;
@@ -187,11 +187,11 @@ typedef struct gpul_exec_machine_options {
  * Errors  GPUL_ENOMEM */
 gpul_status gpul_exec_machine_create(gpul_exec_memory *memory, const gpul_exec_machine_options *options, gpul_exec_machine **out,
 				     gpul_error *err);
-/** Set how many launches from kernels can be pending at once; false: too late, a kernel has already launched another. */
+/** Set the maximum number of pending launches from kernels; false: a kernel has already launched another, so it is too late. */
 bool gpul_exec_machine_set_pending_launches(gpul_exec_machine *m, uint32_t n);
 void gpul_exec_machine_destroy(gpul_exec_machine *m); /* aborts running launches, joins the workers */
-/** Wait until every memory access that a kernel began before this call has ended: memory whose range was removed
- * from the table earlier can then be unmapped.  Waits for the current turns of blocks, not for kernels to end.  NULL is fine. */
+/** Wait until every memory access that a kernel began before this call has ended, so that memory whose range was removed from the table
+ * earlier can be unmapped.  Waits for the current time slices of blocks, not for the end of kernels.  NULL is fine. */
 void gpul_exec_machine_settle(gpul_exec_machine *m);
 /** Stop all kernels between two instructions until gpul_exec_machine_resume(), so that the caller can move their
  * memory.  Must not be called while the machine is paused.  NULL is fine. */
@@ -206,7 +206,7 @@ typedef enum gpul_exec_fault_kind {
 	GPUL_EXEC_TRAP,                /* CUDA_ERROR_LAUNCH_FAILED: trap; also a barrier that cannot complete */
 	GPUL_EXEC_ASSERT,              /* CUDA_ERROR_ASSERT */
 	GPUL_EXEC_STACK,               /* CUDA_ERROR_LAUNCH_FAILED: call stack too deep */
-	GPUL_EXEC_NO_MEMORY,           /* the host has no memory for registers or local memory */
+	GPUL_EXEC_NO_MEMORY,           /* out of host memory for registers or local memory */
 	GPUL_EXEC_ABORTED,             /* stopped by gpul_exec_launch_abort or gpul_exec_machine_destroy */
 } gpul_exec_fault_kind;
 
@@ -216,17 +216,18 @@ typedef struct gpul_exec_fault {
 	gpul_exec_fault_kind kind;
 	uint32_t block[3], thread[3];
 	uint64_t address;                  /* the address of an ILLEGAL_ADDRESS or MISALIGNED fault */
-	bool global;                       /* the address is global, or generic; else an offset in another address space, or unknown */
-	bool host;                         /* the address is memory of the CPU that kernels cannot access */
+	bool global;                       /* the address is global or generic; false: an offset in another address space, or unknown */
+	bool host;                         /* the address is host memory that kernels cannot access */
 	char text[400];                    /* one line: file:line, the access or instruction, the cause, block and thread */
 	char source[GPUL_EXEC_PATH_BYTES]; /* the CUDA C++ file of the instruction, as its PTX names it; "": unknown */
 	const char *image;                 /* name of the image with the instruction, valid as long as its program; NULL: none */
 	uint32_t source_line;
-	uint64_t source_timestamp, source_bytes; /* time and size of that file when it was compiled; 0: not recorded */
+	uint64_t source_timestamp, source_bytes; /* time and size of the file `source` when it was compiled; 0: not recorded */
 } gpul_exec_fault;
 
-/* A launch's position in the order of all streams, for observers: it is number `number` of its stream, and comes after the work of
- * each listed stream up to a number.  The caller chooses the numbers of streams (see ORDER_NODE_BITS in observer_internal.h). */
+/* A launch's position in the order of all streams, for observers: it is operation `number` of its stream, and comes after the operations
+ * of other streams that after[] names, each up to a number.  The caller numbers the streams (see ORDER_NODE_BITS in
+ * observer_internal.h). */
 typedef struct gpul_exec_order_fact {
 	uint64_t stream, number;
 } gpul_exec_order_fact;
@@ -239,55 +240,53 @@ typedef struct gpul_exec_order {
 typedef struct gpul_exec_launch_config {
 	const gpul_exec_kernel *kernel;
 	uint32_t grid[3], block[3];
-	uint32_t cluster[3]; /* size of a cluster in blocks, which divides the grid; 0: the kernel's, or one block */
+	uint32_t cluster[3]; /* size of a cluster in blocks, which must divide the grid; 0: as the kernel declares, else one block */
 	uint32_t dynamic_shared_bytes;
-	const void *params;       /* the kernel's param_bytes bytes; copied */
-	bool cooperative;         /* all blocks must be resident at once */
-	uint64_t grid_id;         /* the value of %gridid */
-	unsigned device;          /* the launch has this device's rights in memory; below GPUL_EXEC_MAX_DEVICES */
-	gpul_exec_launch *parent; /* the launch whose kernel starts this one, which ends after it; NULL: the host starts it */
-	const gpul_exec_order
-		*order; /* for observers; must be valid until gpul_exec_launch_start() returns; NULL: after all earlier launches */
-	/* A worker calls it once, when the launch has ended; NULL: no call.  The worker holds no lock meanwhile, so
-	 * done may start, abort and release launches.  softcuda/api starts a stream's next launch in it.
-	 * gpul_exec_launch_abort itself never calls it. */
+	const void *params;           /* values of the parameters, param_bytes bytes; copied */
+	bool cooperative;             /* all blocks must be resident at the same time */
+	uint64_t grid_id;             /* the value of %gridid */
+	unsigned device;              /* device whose memory access rights the launch has; below GPUL_EXEC_MAX_DEVICES */
+	gpul_exec_launch *parent;     /* launch whose kernel starts this launch; it ends after this one.  NULL: started by the host */
+	const gpul_exec_order *order; /* for observers; read by gpul_exec_launch_start() only; NULL: after all earlier launches */
+	/* A worker thread calls done once, when the launch has ended; NULL: no call.  The worker holds no lock, so done may start, abort
+	 * and release launches; softcuda/api starts a stream's next launch in done.  gpul_exec_launch_abort() never calls done itself. */
 	void (*done)(void *user, const gpul_exec_fault *fault);
 	void *done_user;
 } gpul_exec_launch_config;
 
-/** Queue a launch; it starts at once and runs concurrently with other launches.
+/** Queue a launch, which runs concurrently with the launches that were started earlier.
  *
  * @m       borrowed
  * @config  copied; the kernel's program must exist until the launch has ended
  * @out     owned by the caller: gpul_exec_launch_release(); untouched on failure
- * Errors   GPUL_EUNSUPPORTED gpul_exec_kernel_refusal() is not NULL; GPUL_EINVAL a dimension of 0, more than 1024 threads per block (or more than the kernel's
- *          .maxntid), a grid beyond 2^31-1 x 65535 x 65535, shared memory beyond 227 KiB, or a
- *          cooperative launch with more blocks than can be resident, or a cluster of more than GPUL_EXEC_CLUSTER_BLOCKS
- *          blocks, or one that does not divide the grid or differs from the kernel's; GPUL_ENOMEM
+ * Errors   GPUL_EUNSUPPORTED gpul_exec_kernel_refusal() is not NULL; GPUL_EINVAL a dimension of 0, more than 1024 threads per block or
+ *          more than the kernel's .maxntid, a grid beyond 2^31-1 x 65535 x 65535, shared memory beyond 227 KiB, a cooperative launch with
+ *          more blocks than can be resident, a cluster that has more than GPUL_EXEC_CLUSTER_BLOCKS blocks, does not divide the grid, or
+ *          differs from the kernel's; GPUL_ENOMEM
  * Source   CUDA Driver API, cuLaunchKernel */
 gpul_status gpul_exec_launch_start(gpul_exec_machine *m, const gpul_exec_launch_config *config, gpul_exec_launch **out, gpul_error *err);
-/** Wait until the launch has ended; timeout_ms < 0: no time limit.  Returns false if the launch still runs, else
- * true; *fault (may be NULL) then receives the fault. */
+/** Wait until the launch has ended; timeout_ms < 0: no time limit.  Returns false if the launch still runs; else returns true, and *fault
+ * (fault may be NULL) receives the fault. */
 bool gpul_exec_launch_wait(gpul_exec_launch *l, int timeout_ms, gpul_exec_fault *fault);
-void gpul_exec_launch_abort(gpul_exec_launch *l);   /* request: the launch ends soon, with GPUL_EXEC_ABORTED */
+void gpul_exec_launch_abort(gpul_exec_launch *l);   /* does not wait: the launch ends soon, with GPUL_EXEC_ABORTED */
 void gpul_exec_launch_release(gpul_exec_launch *l); /* accepts NULL; a running launch continues */
 
-/* What one multiprocessor of the GPU can hold, as far as the interpreter models it. */
+/* The limits of a multiprocessor (SM) that the interpreter models. */
 enum {
 	GPUL_EXEC_SM_THREADS = 2048,
 	GPUL_EXEC_SM_BLOCKS = 32,
 	GPUL_EXEC_CLUSTER_BLOCKS = 16,
 	GPUL_EXEC_SM_SHARED_BYTES = 228 * 1024,
-	GPUL_EXEC_RESERVED_SHARED_BYTES = 1024, /* shared memory of each block that the multiprocessor itself uses */
+	GPUL_EXEC_RESERVED_SHARED_BYTES = 1024, /* shared memory of each block that the system uses */
 };
-/** Blocks of this size that are resident on one multiprocessor at once; 0: it cannot hold one, or has no threads.  Registers are no limit,
- * because PTX registers are virtual. */
+/** Return how many blocks of this size one multiprocessor holds at the same time; 0: the block is too large, or has no threads.  Registers
+ * are not counted, because PTX registers are virtual. */
 unsigned gpul_exec_blocks_per_sm(uint64_t threads, uint64_t shared_bytes);
-/** Blocks of one launch that can be resident at once, which is also the limit of a cooperative launch.  By default those
- * of a GPU with a multiprocessor for each worker, but at least 132 multiprocessors (H200).  A machine starts blocks beyond
- * its workers only while the resident blocks wait, so that a block can wait for one that starts later. */
+/** Return how many blocks of one launch can be resident at the same time, which is also the limit for cooperative launches.  The default
+ * is that of a GPU with one multiprocessor per worker, but at least 132 (H200).  A machine has more resident blocks than workers only if
+ * the running blocks wait, so that a block can wait for another that starts later. */
 unsigned gpul_exec_max_resident_blocks(const gpul_exec_machine *m, uint32_t threads, uint32_t shared_bytes);
-/** Instructions that an ended launch executed, times the active lanes of each. */
+/** Return the number of instructions that an ended launch executed, summed over all threads. */
 uint64_t gpul_exec_launch_instructions(const gpul_exec_launch *l);
 
 #endif

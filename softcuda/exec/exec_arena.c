@@ -1,13 +1,13 @@
-/* exec_arena.c — an allocator whose addresses are never used for anything else.
+/* exec_arena.c — an allocator of device memory whose addresses the process never uses for other memory.
  *
  *     region   ├ taken │ free │ taken │ taken │ free ................................ ┤    reserved addresses, never given back
  *              └─────────── readable and writable ──────────┴──── PROT_NONE ──────────┘
  *
- * With malloc(), a freed device address could soon be that of a string of the program, and a copy to it would destroy that string.
+ * If device memory came from malloc(), a freed device address could soon be that of a string of the program, which a late copy to the
+ * address would destroy.
  *
- * Free blocks are in lists by size class (powers of two); adjacent free blocks are merged. The structs are kept outside the
- * arena's memory, because kernels can overwrite that. Freed blocks keep their pages for the next allocation, as with malloc(), up
- * to KEPT_BYTES in total. */
+ * Free blocks are in lists by size class (powers of two); adjacent free blocks are merged. The structs that describe blocks are outside
+ * the arena's memory, because kernels can overwrite the latter. Up to KEPT_BYTES of freed blocks keep their pages for later allocations. */
 #include "softcuda/exec/exec_arena_internal.h"
 
 #include <pthread.h>
@@ -31,18 +31,18 @@ struct arena_block {
 	struct region *region;
 	uint64_t base;
 	size_t bytes;
-	size_t kept_bytes; /* free block: about this many of its bytes have pages */
+	size_t kept_bytes; /* free block: about how many of its bytes have physical pages */
 	bool is_free;
 	struct arena_block *before, *behind; /* neighbours of the block in the region */
 	struct arena_block *previous, *next; /* free blocks of the same bin */
 };
 
 static pthread_mutex_t lock =
-	PTHREAD_MUTEX_INITIALIZER; /* protects everything below; regions are only added, and are read without the lock */
+	PTHREAD_MUTEX_INITIALIZER; /* protects the variables below, except that regions, which are only added, are read without it */
 static struct region regions[MAX_REGIONS];
 static atomic_size_t n_regions;
 static struct arena_block *bins[N_BINS];
-static size_t kept_bytes; /* sum over all free blocks */
+static size_t kept_bytes; /* sum of kept_bytes over all free blocks */
 
 static unsigned bin_of(size_t bytes)
 {
@@ -146,7 +146,7 @@ static bool block_fits(const struct arena_block *b, size_t bytes, size_t align)
 	return skipped <= b->bytes && b->bytes - skipped >= bytes;
 }
 
-/* Find a free block with enough room.  In the bin whose blocks may be too small, only a few are tried. */
+/* Find a free block with enough room.  Of the bin that has blocks of about this size, at most SEARCHED blocks are tried. */
 static struct arena_block *find_free(size_t bytes, size_t align)
 {
 	for (unsigned bin = bin_of(bytes); bin < N_BINS; bin++) {
@@ -169,7 +169,7 @@ static bool split_block(struct arena_block *b, size_t bytes)
 	*rest = (struct arena_block){
 		.region = b->region, .base = b->base + bytes, .bytes = b->bytes - bytes, .before = b, .behind = b->behind
 	};
-	rest->kept_bytes = b->kept_bytes > bytes ? b->kept_bytes - bytes : 0; /* assume that the pages are at the front */
+	rest->kept_bytes = b->kept_bytes > bytes ? b->kept_bytes - bytes : 0; /* assume that the pages are at the start of the block */
 	b->kept_bytes -= rest->kept_bytes;
 	b->bytes = bytes;
 	if (rest->behind)
@@ -179,7 +179,7 @@ static bool split_block(struct arena_block *b, size_t bytes)
 	return true;
 }
 
-/* Merge the free neighbour after b into b, which is in no bin. */
+/* Merge the free block after b into b, which is in no bin. */
 static void join_behind(struct arena_block *b)
 {
 	struct arena_block *x = b->behind;

@@ -1,4 +1,4 @@
-/* exec_arena_internal.h — allocates device memory at addresses that the program uses for nothing else, even after it is freed. */
+/* exec_arena_internal.h — allocates device memory at addresses that the process uses for nothing else, even after the memory is freed. */
 #ifndef GPULOAD_SOFTCUDA_EXEC_EXEC_ARENA_INTERNAL_H
 #define GPULOAD_SOFTCUDA_EXEC_EXEC_ARENA_INTERNAL_H
 
@@ -9,10 +9,10 @@
 struct arena_block; /* a block of the arena, taken or free */
 
 /* Allocate `bytes` bytes, rounded up to whole pages, at a multiple of `align`, which is a power of two.  The content is
- * undefined. NULL: out of memory.  Any thread may call these functions. */
+ * undefined.  NULL: out of memory.  Any thread may call the functions of this file. */
 struct arena_block *gpul_arena_take(size_t bytes, size_t align, uint64_t *base);
 void gpul_arena_give(struct arena_block *b); /* accepts NULL */
-/* Returns true if the address belongs to the arena, which means that it never belongs to the program's own memory. */
+/* Returns true if the address is in the arena, so that it never belongs to the program's host memory. */
 bool gpul_arena_contains(uint64_t address);
 
 #endif

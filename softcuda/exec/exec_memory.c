@@ -1,4 +1,5 @@
-/* exec_memory.c — the table of ranges that kernels may access, protected by a lock; it is read much more often than changed. */
+/* exec_memory.c — the table of address ranges that kernels may access.  It is read much more often than changed: a read-write lock
+ * protects it, and each worker caches ranges. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +8,7 @@
 #include "softcuda/exec/exec_memory_internal.h"
 #include "softcuda/exec/observer_internal.h"
 
-/* number of removed ranges that are remembered; a power of two */
+/* number of removed ranges that are kept for messages; a power of two */
 enum { FREED_RANGES = 1024 };
 
 struct gpul_exec_memory {
@@ -15,7 +16,7 @@ struct gpul_exec_memory {
 	struct range_table table;
 	_Atomic uint64_t generation;
 	struct observer *observers;
-	gpul_exec_range *freed; /* the last ranges that were removed, for messages; NULL: none yet */
+	gpul_exec_range *freed; /* ring of the ranges that were removed last; NULL: none yet */
 	uint64_t n_freed;
 };
 
@@ -165,7 +166,7 @@ bool gpul_exec_memory_remove(gpul_exec_memory *m, uint64_t base)
 
 bool gpul_memory_nearest(const gpul_exec_memory *m, uint64_t address, gpul_exec_range *out)
 {
-	gpul_exec_memory *lockable = (gpul_exec_memory *)m; /* a reader locks it, but does not change the table */
+	gpul_exec_memory *lockable = (gpul_exec_memory *)m; /* not const, because reading needs the lock */
 	struct range_place at;
 	const gpul_exec_range *r;
 
@@ -251,8 +252,8 @@ static bool is_read_only(const gpul_exec_range *r, uint32_t device_bit)
 	return r->flags & GPUL_EXEC_MEM_READ_ONLY || r->unwritable & device_bit;
 }
 
-/* Fill a slot with the range around [at, at + bytes) that device may access; the caller holds the lock.  Adjacent
- * ranges with the same rights are joined, as pages are on a GPU. */
+/* Fill a cache slot with the range around [at, at + bytes), if the device may access it; the caller holds the lock.  The bytes may be in
+ * several adjacent ranges with the same rights, because a GPU only checks pages. */
 static bool find_span(const gpul_exec_memory *m, uint64_t at, uint64_t bytes, unsigned device, struct range_slot *out)
 {
 	uint32_t bit = 1u << device;

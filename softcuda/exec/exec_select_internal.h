@@ -1,4 +1,4 @@
-/* exec_select_internal.h — the values of insn->flags, n and imm that selection gives to arithmetic handlers. */
+/* exec_select_internal.h — the values of insn->flags, n and imm that decoding (decode/select) sets for arithmetic handlers. */
 #ifndef GPULOAD_SOFTCUDA_EXEC_EXEC_SELECT_INTERNAL_H
 #define GPULOAD_SOFTCUDA_EXEC_EXEC_SELECT_INTERNAL_H
 
@@ -14,19 +14,17 @@ enum {
 	FLAG_FTZ = 4,
 	FLAG_SAT = 8,
 	FLAG_RELU = 16,
-	FLAG_NAN = 32,     /* min, max: the result is NaN if an operand is */
+	FLAG_NAN = 32,     /* min.NaN, max.NaN: the result is NaN if an operand is NaN */
 	FLAG_XORSIGN = 64, /* min, max: .xorsign.abs */
 };
 /* insn->flags of integer operations. */
-/* bits of insn->flags for run_carry.c */
 enum { CARRY_IN = 1, CARRY_OUT = 2 };
 enum { BFIND_SHIFTAMT = 1 };
-/* szext: the position is taken modulo 32 */
+/* bmsk.wrap, szext.wrap: position and width are taken modulo 32 */
 enum { BMSK_WRAPS = 1 };
 enum { DP_A_SIGNED = 1, DP_B_SIGNED = 2, DP_HI = 4 };
 
-/* insn->n of SETP_ANY, SET_ANY and of the half comparisons.  The unsigned comparisons lo ls hi hs are
- * LT LE GT GE of an unsigned type; a U at the end means "or unordered". */
+/* Comparisons: insn->n of setp and set.  A U at the end means "or unordered".  lo, ls, hi, hs become LT, LE, GT, GE of an unsigned type. */
 /* clang-format off */
 enum compare {
 	CMP_EQ, CMP_NE, CMP_LT, CMP_LE, CMP_GT, CMP_GE,
@@ -41,7 +39,7 @@ enum {
 	COMBINE_AND,
 	COMBINE_OR,
 	COMBINE_XOR,
-	/* 4 is FLAG_FTZ */
+	/* the value 4 is FLAG_FTZ */
 	COMPARE_SIGNED = 8,
 	COMPARE_FLOAT = 16,
 	SET_FLOAT = 32,     /* set: true is 1.0 instead of all ones */
@@ -88,14 +86,14 @@ struct video {                         /* data of VIDEO, which has one result */
 	uint8_t op, second;            /* values of enum video_op and enum video_second */
 	uint8_t a_selector, b_selector, d_selector;  /* values of gpul_ptx_selector */
 	uint8_t compare;               /* vset: enum compare */
-	uint8_t shift;                 /* vmad: 7 of .shr7, 15 of .shr15 */
+	uint8_t shift;                 /* vmad: 7 for .shr7, 15 for .shr15 */
 	uint8_t flags;                 /* a combination of VIDEO_... bits */
 };
-struct video_simd {                    /* data of VIDEO_SIMD, which has two or four results, as insn->n says */
+struct video_simd {                    /* data of VIDEO_SIMD, which computes insn->n results: 2 or 4 */
 	uint8_t op, second;            /* VIDEO_2ND_ADD or VIDEO_MERGE */
 	uint8_t parts;                 /* bit k: part k of d is written */
 	uint8_t compare, flags;
-	uint8_t picks[3];              /* 24 bits: 3 for each part of source a, then b; 0-3: part of a, 4-7: of b */
+	uint8_t picks[3];              /* 24 bits, 3 for each part of source a, then b: 0-3 select a part of a, 4-7 of b */
 };
 enum {
 	VIDEO_D_SIGNED = 1, VIDEO_A_SIGNED = 2, VIDEO_B_SIGNED = 4, VIDEO_SAT = 8,

@@ -4,9 +4,9 @@
  *                               ^                      │ handler, on the same thread
  *                               └──── siglongjmp ──────┘
  *
- * Leaving by a jump is safe because guarded code only moves bytes. The handlers stay installed, so that guarding costs only two
- * stores and a sigsetjmp() that saves no signal mask (about 10 ns). For that reason the handlers do not block their signals
- * (SA_NODEFER). If the program has replaced them by its own handlers, they are installed again and call the program's.
+ * Leaving a signal handler by a jump is safe because guarded code only moves bytes. The handlers stay installed, so that a guard costs only
+ * two stores and a sigsetjmp() without the signal mask (about 10 ns); as the mask is not restored, the handlers do not block their signals
+ * (SA_NODEFER). If the program has replaced the handlers by its own, they are installed again, and call the program's handlers.
  *
  * Source: POSIX sigaction(), sigsetjmp(); siglongjmp() may leave a handler of a signal that the thread itself has caused. */
 #include "softcuda/exec/guard_internal.h"
@@ -27,15 +27,15 @@ struct guard {
 	uint64_t address;
 };
 
-/* Static TLS, because a handler must not allocate. */
+/* Static thread-local storage: the first access to dynamic TLS allocates memory, which a signal handler must not do. */
 #define IN_HANDLERS __attribute__((tls_model("initial-exec")))
 static _Thread_local struct guard *volatile innermost IN_HANDLERS;
-static _Thread_local volatile uintptr_t passing IN_HANDLERS; /* stack address of the handler that is passing a signal on; 0: none */
+static _Thread_local volatile uintptr_t passing IN_HANDLERS; /* stack address of pass_on() while it calls another handler; 0: none */
 
 enum { N_SIGNALS = 2 };
 static const int signals[N_SIGNALS] = { SIGSEGV, SIGBUS };
-static struct sigaction first[N_SIGNALS];  /* the handlers before this file's were installed first */
-static struct sigaction latest[N_SIGNALS]; /* the handlers that had replaced this file's when it was installed again */
+static struct sigaction first[N_SIGNALS];  /* the program's handlers when handle_bad_access() was first installed */
+static struct sigaction latest[N_SIGNALS]; /* the program's handlers when handle_bad_access() was last installed */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool is_installed;
 
@@ -46,8 +46,8 @@ static bool is_guarded(const struct guard *g, uint64_t address)
 	return !g->only_in || (gpul_memory_nearest(g->only_in, address, &r) && address - r.base < r.bytes + r.padding);
 }
 
-/* Pass the signal to the program's handler.  A handler installed over this one may pass it back; then the handler that was
- * there first gets it. */
+/* Call the program's handler.  If that handler calls handle_bad_access() again, because it replaced it, call the program's first handler
+ * instead, so that they do not call each other forever. */
 static void pass_on(int signal, siginfo_t *info, void *context)
 {
 	const unsigned k = signal == SIGBUS;

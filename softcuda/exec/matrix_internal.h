@@ -10,7 +10,7 @@
  *     Y, register r:  column g,             k = 4 E r          + E t + 0, 1 ... E-1
  *     C, element e:   row g + 8 (e / 2), column 2 t + e % 2; two f16 elements share a register
  *
- * X is A and Y is B, except for m8n32k16, which is calculated transposed, as on sm_90. */
+ * X is A and Y is B.  Only m8n32k16 is calculated transposed, as on sm_90, with X = B and Y = A. */
 #ifndef GPULOAD_SOFTCUDA_EXEC_MATRIX_INTERNAL_H
 #define GPULOAD_SOFTCUDA_EXEC_MATRIX_INTERNAL_H
 
@@ -27,35 +27,35 @@ enum matrix_type {
 
 enum { TILE_ROWS = 16, TILE_COLUMNS = 8, MAX_K = 128, MAX_TILES = 2 };
 
-/* How f32 and f16 sums are computed, measured on sm_90: see mma_sum_internal.h. */
+/* How sums in f32 and f16 are rounded, as measured on sm_90 (run/mma_sum_internal.h). */
 struct mma_sum {
-	uint8_t block;         /* products that are added together */
-	uint8_t fraction_bits; /* fraction bits of a product after alignment to the largest */
+	uint8_t block;         /* number of products that are added before the sum is rounded */
+	uint8_t fraction_bits; /* fraction bits that a product keeps when it is aligned to the largest product */
 	bool short_result;     /* an f32 result has 13 bits after the binary point */
-	bool bytes;            /* f8: products with k % 4 < 2 come first, and C is added last */
+	bool bytes;            /* f8: the products with k % 4 < 2 are added first, and C last */
 };
 
 struct mma_tile {
 	opref x[8], y[4], c[4], d[4];
 };
 
-struct mma_form {     /* what insn->object of the MMA operations points to */
+struct mma_form {     /* insn->object of the MMA operations */
 	uint8_t rows; /* number of rows of a tile: 16 or 8 */
 	uint16_t k;
 	uint8_t x_type, y_type, c_type, d_type; /* values of enum matrix_type */
-	uint8_t n_x, n_y, n_c, n_d;             /* numbers of registers of a tile */
+	uint8_t n_x, n_y, n_c, n_d;             /* numbers of registers per tile */
 	struct mma_sum sum;
-	bool sparse;      /* half of X is zero and has no registers: see sparse_position() */
-	uint8_t selector; /* selects the lane, of four, whose metadata are used */
+	bool sparse;      /* mma.sp: registers have only half of the elements of X; the others are zero: see sparse_position() */
+	uint8_t selector; /* selects which of each four lanes have the metadata */
 	opref metadata;
-	bool satfinite, popc_and;   /* satfinite: s32 sums are clamped; popc_and: for b1, `and` is used instead of `xor` */
-	bool a_by_column, b_by_row; /* for MMA_QUADS, which is mma.m8n8k4 of f16; its accumulators are c and d */
+	bool satfinite, popc_and;   /* satfinite: s32 sums are clamped; popc_and: b1 is multiplied by `and` instead of `xor` */
+	bool a_by_column, b_by_row; /* for MMA_QUADS (mma.m8n8k4 of f16), with the accumulators c and d */
 	opref c[8], d[8];
 	uint8_t n_tiles;
 	struct mma_tile tile[MAX_TILES];
 };
 
-/* Bits of an element. */
+/* Return the bits of an element. */
 static inline unsigned matrix_bits(unsigned type)
 {
 	static const uint8_t bits[N_MATRIX_TYPES] = {
@@ -67,26 +67,28 @@ static inline unsigned matrix_bits(unsigned type)
 	return bits[type];
 }
 
-/* Return the elements in a register of at least 32 bits. */
+/* Return the number of elements in a register, which has at least 32 bits. */
 static inline unsigned matrix_elements(unsigned type)
 {
 	return matrix_bits(type) >= 32 ? 1 : 32 / matrix_bits(type);
 }
 
-/* mma.sp and wgmma.sp: k of the stored element c of a row of 16.  Of each four elements of a row (s4: eight, in pairs; tf32: two) half is
- * stored, and the metadata have two bits for the position of each (PTX ISA 9.7.14.6): 16 bits for 16-bit elements and k = 16, or
- * tf32 and k = 8, so that one lane of four has the rows g and g + 8; else more lanes have metadata. */
+/* mma.sp and wgmma.sp: return the column k of the c-th stored element of a row of A, which has 16 rows.  Half of each four elements (s4:
+ * eight, in pairs; tf32: two) is stored; the metadata have two bits for the position of each (PTX ISA 9.7.14.6).  A row has 16 bits of
+ * metadata for 16-bit elements and k = 16, or tf32 and k = 8: then one of four lanes has those of rows g and g + 8, else more lanes. */
 static inline unsigned sparse_place(unsigned type, unsigned k, unsigned selector, const uint32_t *metadata, unsigned row, unsigned c)
 {
 	const unsigned n = matrix_elements(type), high = row / 8;
-	const unsigned width = type == MATRIX_TF32 ? 1 : n == 8 ? 4 : 2; /* elements that are stored together */
+	const unsigned width = type == MATRIX_TF32 ? 1
+			       : n == 8            ? 4
+						   : 2; /* number of elements that share two groups of two bits of metadata */
 	const unsigned bit = 4 * (c / width), bits = 4 * (k / (2 * width));
 	unsigned lane, shift, nibble, at;
 
-	if (n <= 2) { /* low half: row g; high half: row g + 8; a second lane has the second half of k */
+	if (n <= 2) { /* low 16 bits: row g; high 16 bits: row g + 8; if k is twice as large, another lane has its second half */
 		lane = bits == 16 ? selector : 2u * selector + bit / 16;
 		shift = bit % 16 + 16 * high;
-	} else { /* a lane for row g, one for row g + 8, and if k is twice as large the other two for its second half */
+	} else { /* one lane for row g, one for row g + 8; if k is twice as large, the other two lanes for its second half */
 		lane = bits == 32 ? 2u * selector + high : 2 * (bit / 32) + high;
 		shift = bit % 32;
 	}
@@ -97,7 +99,7 @@ static inline unsigned sparse_place(unsigned type, unsigned k, unsigned selector
 	return width == 4 ? 8 * (c / 4) + 2 * at + c % 2 : 4 * (c / 2) + at;
 }
 
-/* mma.sp: k of element e of register r of X in lane l. */
+/* mma.sp: return the column k of element e of register r of X in lane l. */
 static inline unsigned sparse_position(const struct mma_form *f, const uint32_t *metadata, unsigned l, unsigned r, unsigned e)
 {
 	const unsigned n = matrix_elements(f->x_type);
@@ -106,12 +108,12 @@ static inline unsigned sparse_position(const struct mma_form *f, const uint32_t 
 }
 
 /* ldmatrix and stmatrix: insn->n matrices of 8 rows of 16 bytes; lane 8 m + r has the address of row r of matrix m.  insn->d
- * (ldmatrix) or insn->b is the list of registers: lane l has the elements 2 (l % 4) and 2 (l % 4) + 1 of row l / 4. */
-/* in insn->e: rows and columns are exchanged */
+ * (ldmatrix) or insn->b (stmatrix) is the list of registers: lane l has the elements 2 (l % 4) and 2 (l % 4) + 1 of row l / 4. */
+/* bit of insn->e: the matrices are transposed */
 enum { MATRIX_TRANSPOSED = 1 };
 enum { MATRIX_ROW_BYTES = 16 };
 
-/* Return the lanes whose addresses the instruction uses. */
+/* Return the lanes whose addresses the instruction uses: 8 lanes per matrix. */
 static inline uint32_t matrix_address_lanes(const struct insn *i)
 {
 	return i->n >= 4 ? ALL_LANES : (1u << 8 * i->n) - 1;

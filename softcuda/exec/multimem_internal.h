@@ -1,21 +1,21 @@
-/* multimem_internal.h — multimem.ld_reduce, .st and .red, decoded: a vector of elements, and how two elements become one.
+/* multimem_internal.h — decoded multimem.ld_reduce, .st and .red: the vector of elements, and the operation that combines two elements.
  *
- *     ld_reduce   d = copy of device 0 · copy of device 1 · ...      [a] is a multicast address: at the same offset,
- *     st          each copy = b                                      each device of the team has a copy
+ *     ld_reduce   d = copy of device 0 · copy of device 1 · ...      [a] is a multicast address: each device of the
+ *     st          each copy = b                                      multicast team has a copy at the same offset
  *     red         each copy = copy · b
  *
- * The order is that of the team: of the calls of cuMulticastAddDevice.  On a GPU the switch chooses it.  Each partial result has the
- * type of the elements (PTX ISA 9.0, 9.7.9.14: the default), with .acc::f32 and .acc::f16 that type; it is then rounded once, to nearest
- * even.  Subnormals are kept. */
+ * Copies are combined in the order of the team, which is that of the calls of cuMulticastAddDevice; on a GPU, the NVLink switch chooses the
+ * order.  Partial results have the type of the elements (PTX ISA 9.0, 9.7.9.14: the default), or f32 and f16 with .acc::f32 and .acc::f16:
+ * then only the final result is rounded to the elements' type, to nearest even.  Subnormals are kept. */
 #ifndef GPULOAD_SOFTCUDA_EXEC_MULTIMEM_INTERNAL_H
 #define GPULOAD_SOFTCUDA_EXEC_MULTIMEM_INTERNAL_H
 
 #include "softcuda/exec/engine_internal.h"
 
-/* size of the longest vector */
+/* bytes of the longest vector */
 enum { MULTIMEM_BYTES = 16 };
 
-/* X(name, type of an element in memory, the element that a and b become). */
+/* X(name, type of an element in memory, result of the operation on elements a and b). */
 /* clang-format off */
 #define GPUL_MULTIMEM_INTEGER(X) \
 	X(ADD_32, uint32_t, a + b) X(ADD_64, uint64_t, a + b) \
@@ -43,10 +43,10 @@ enum multimem_operation {
 		MULTIMEM_NONE /* multimem.st, which combines nothing */
 };
 
-struct multimem {                           /* what insn->object points to */
-	struct insn address;                /* its a, imm and flags describe the address */
+struct multimem {                           /* insn->object of the MULTIMEM operations */
+	struct insn address;                /* never executed: a, imm and flags are the address operand */
 	opref data[8];                      /* the registers of the vector */
-	uint8_t n, reg_bytes, memory_bytes; /* number of registers; width of each register, and of its part in memory */
+	uint8_t n, reg_bytes, memory_bytes; /* number of registers; width of a register, and of its value in memory */
 	uint8_t bytes;                      /* size of the whole vector: 4, 8 or 16 */
 	uint8_t operation;                  /* a value of enum multimem_operation */
 	bool widens;                        /* partial results have the next wider type (.acc::f32, .acc::f16) */

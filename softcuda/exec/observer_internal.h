@@ -5,11 +5,11 @@
  *                           instructions of a process without observers, run exactly the code that they run without this file
  *     run    ── before() ── the handler ── after()
  *
- * Hooks see the interpreter's instructions (struct insn). A PTX instruction may be decoded to several of them, with the same src,
- * because decoding inserts conversions, and a branch around guarded instructions that wait: see gpul_insn_begins().
+ * Hooks get the interpreter's instructions (struct insn). One PTX instruction may be decoded to several of these, with equal src, because
+ * decoding inserts conversions, and branches around guarded instructions that may wait: see gpul_insn_begins().
  *
- * Hooks run on worker threads, in the middle of a turn: several at once, unless the observer is serial.  They may take
- * locks of their own, but must not call gpul_exec_* functions that wait for kernels.  All pointers are borrowed. */
+ * Hooks run on worker threads, several at the same time unless the observer is serial, while a block is executing.  They may take locks of
+ * their own, but must not call gpul_exec_* functions that wait for kernels.  All pointers are borrowed. */
 #ifndef GPULOAD_SOFTCUDA_EXEC_OBSERVER_INTERNAL_H
 #define GPULOAD_SOFTCUDA_EXEC_OBSERVER_INTERNAL_H
 
@@ -27,90 +27,87 @@ struct observer;
 
 enum { MAX_OBSERVERS = 8 };
 
-/* What gpul_observed() does with the instruction.  If observers return different values, the one that comes last in this list wins. */
+/* What happens to the instruction after before().  If observers return different values, the one that is last in this list is used. */
 enum observed {
 	OBSERVED_RUN,
-	OBSERVED_SKIP,  /* do not run it; it writes no register; the warp continues after it */
-	OBSERVED_YIELD, /* the split ends its turn here; before() is called again when it has the next one */
-	OBSERVED_FAULT, /* the observer has called gpul_fault_text() */
+	OBSERVED_SKIP,  /* the instruction is not executed; the warp continues after it */
+	OBSERVED_YIELD, /* the lanes let others run; before() is called again when they continue */
+	OBSERVED_FAULT, /* the kernel fails: the observer has called gpul_fault_text() */
 };
 
-/* Like an instruction's handler (op_fn): executes it and returns the next one. */
+/* Like an instruction's handler (op_fn): executes instruction i, and returns the next instruction. */
 typedef const struct insn *observed_fn(struct warp *w, const struct insn *i);
 
-/* A copy or fill: n_slices times n_rows rows of row_bytes. */
+/* A copy or fill by the host: n_slices slices of n_rows rows of row_bytes bytes. */
 struct host_move {
-	uint64_t to, from; /* from == 0: values from outside the table, such as a fill */
+	uint64_t to, from; /* device addresses; from == 0: the source is not device memory, or this is a fill */
 	uint64_t row_bytes, n_rows, n_slices;
-	uint64_t to_pitch, to_slice, from_pitch, from_slice; /* distance from one row, or slice, to the next */
+	uint64_t to_pitch, to_slice, from_pitch, from_slice; /* bytes from one row (pitch) or slice to the next */
 	bool fill;
-	const gpul_exec_order *order; /* its place among the work of all streams; NULL: not work of a stream */
+	const gpul_exec_order *order; /* position in the order of all streams; NULL: not an operation of a stream */
 };
 
-/* A hook that is NULL is not called. */
+/* The hooks and properties of a tool.  A hook that is NULL is not called. */
 struct observer {
 	const char *name;
-	/* One worker runs all blocks, in an order that depends only on the kernels and their data, as long as they do not
-	 * read clocks, and the program waits for each launch. */
+	/* One worker thread runs all blocks.  Their order depends only on the kernels and their data, if kernels do not read clocks and the
+	 * program waits for each launch. */
 	bool serial;
-	/* before() may return OBSERVED_YIELD.  This observer's before() is called first; if it yields, the others are not called,
-	 * so that they see each instruction once. */
+	/* before() may return OBSERVED_YIELD.  It is called before that of other observers, which is not called if this one yields, so that
+	 * other observers see each instruction once. */
 	bool yields;
-	/* Module variables and blocks' shared memory end at their last byte, so that an access past it faults.  Otherwise they
-	 * are padded, as on a GPU. */
+	/* An access past the last byte of a module variable or of shared memory faults.  Otherwise such memory is padded, as on a GPU. */
 	bool exact_bounds;
-	/* The hooks read functions that no kernel has called so far, so all functions of a program must be decoded when it is created. */
+	/* The hooks read whole programs, so all functions of a program are decoded when it is created, not when they are first called. */
 	bool whole_programs;
 
-	/* Returns true if before() and after() must be called for this instruction.  Called once, when its function has been
-	 * decoded. */
+	/* Returns true if before() and after() must be called for this instruction.  Called once, after its function has been decoded. */
 	bool (*wants)(struct observer *o, const struct func_code *code, const struct insn *i);
-	/* on: the lanes that execute it: the active lanes whose guard is true; may be 0.  Registers have their old values. */
+	/* Called before the instruction is executed.  on: the lanes that will execute it, whose guard is true; may be 0. */
 	enum observed (*before)(struct observer *o, struct warp_state *s, const struct insn *i, uint32_t on);
-	/* waits: it was not executed, because lanes of its *.sync are missing; before() will be called again.  After an exit,
-	 * return or call, s->frame is not the frame in which i was executed and may be freed. */
+	/* waits: the instruction, a *.sync, was not executed, because lanes of its member mask are missing; before() will be called again.
+	 * After an exit, return or call, s->frame is not the frame in which i was executed, which may have been freed. */
 	void (*after)(struct observer *o, struct warp_state *s, const struct insn *i, uint32_t on, bool waits);
 	/* For a tool that must be fast: a handler that is called instead of before() and after(), if no other observer wants the
 	 * instruction; NULL: none.  It calls the instruction's own handler, code->observed[i - code->insns].run. */
 	observed_fn *(*handler)(struct observer *o, const struct func_code *code, const struct insn *i);
 
-	/* All threads of barrier `id` have arrived and none has continued: warps[k].arrived[id] has the lanes. */
+	/* All threads of barrier `id` have arrived, and none has continued.  warps[k].arrived[id]: lanes of warp k that arrived. */
 	void (*barrier_completes)(struct observer *o, struct block *b, unsigned id);
-	/* No warp of the block can run again.  Called before the driver's own report, which ends the launch. */
+	/* No warp of the block can continue.  Called before the driver reports the deadlock, which ends the launch. */
 	void (*deadlock)(struct observer *o, struct block *b);
 	void (*block_begins)(struct observer *o, struct block *b);
-	/* The block has ended its turn; other blocks run now.  The hook may end the launch by gpul_launch_fault(). */
+	/* The block's time slice has ended, and other blocks run next.  The hook may end the launch by gpul_launch_fault(). */
 	void (*block_yields)(struct observer *o, struct block *b);
-	void (*block_ends)(struct observer *o, struct block *b); /* called also after a fault */
-	/* Called by the thread that starts the launch, before its first block; and by the worker that ends its last block,
-	 * before any later launch of its stream begins.  *fault: kind is GPUL_EXEC_OK if there was none. */
+	void (*block_ends)(struct observer *o, struct block *b); /* also called after a fault */
+	/* launch_begins is called by the thread that starts the launch, before its first block; launch_ends by the worker that ends the
+	 * last block, before a later launch of the stream begins.  fault->kind is GPUL_EXEC_OK if there was no fault. */
 	void (*launch_begins)(struct observer *o, gpul_exec_launch *l);
 	void (*launch_ends)(struct observer *o, gpul_exec_launch *l, const gpul_exec_fault *fault);
 
-	/* A program is about to be destroyed: its code and all pointers to it become invalid.  Called by the destroying
-	 * thread. */
+	/* The calling thread will destroy the program, so its code and all pointers to it become invalid. */
 	void (*program_ends)(struct observer *o, const gpul_exec_program *p);
 
-	/* Memory: called by the thread that changes the table, after the change. */
+	/* Called after a change of the memory table, by the thread that made it. */
 	void (*range_added)(struct observer *o, const gpul_exec_range *r);
 	void (*range_removed)(struct observer *o, const gpul_exec_range *r);
-	/* The driver has copied or filled memory for a call from the program. */
+	/* The driver has copied or filled memory for a cu* call of the program. */
 	void (*host_moves)(struct observer *o, const struct host_move *m);
 
-	/* Device malloc leaves this many unused bytes after each allocation, and reuses freed memory only when no other is left;
-	 * 0: as without observers. */
+	/* Not 0: device malloc leaves this many unused bytes around each allocation, and reuses freed memory as late as possible. */
 	uint32_t heap_red_zone_bytes;
 
 	struct observer *next; /* next observer of the process */
-	unsigned bit;          /* 1 << its number; set by gpul_exec_memory_observe() */
+	unsigned bit;          /* 1 << the observer's number; set by gpul_exec_memory_observe() */
 };
 
-/* Run a launch again from its first block: for hooks of a serial observer.  From launch_ends this happens at once; from other
- * hooks at the end of the turn, which before() should end by OBSERVED_YIELD, and the running blocks are abandoned.  The hooks see
- * block_ends, launch_ends (with GPUL_EXEC_ABORTED) and launch_begins.  Memory contents and printed output are not undone. */
+/* Run a launch again from its first block; hooks of a serial observer may call this.  launch_ends restarts the launch immediately.  After
+ * other hooks, it restarts at the end of the block's time slice, which before() should end by OBSERVED_YIELD: the running blocks are
+ * abandoned, and block_ends, launch_ends (with GPUL_EXEC_ABORTED) and launch_begins are called.  Memory contents and printed output are
+ * not restored. */
 void gpul_launch_again(gpul_exec_launch *l);
-/* The operations of a graph run in one stream but are only partly ordered: operation k, counted from 1, has the stream's number
- * plus k. Work that is ordered after the stream's number is ordered after all of them. */
+/* The low bits of a stream number.  The operations of a CUDA graph are launched in one stream but only partly ordered, so each gets a
+ * number of its own: operation k, counted from 1, has the stream's number + k.  Work after the stream's number is after all of them. */
 enum { ORDER_NODE_BITS = 24 };
 
 static inline bool gpul_order_is_after(const gpul_exec_order *o, const gpul_exec_order *earlier)
@@ -125,12 +122,12 @@ static inline bool gpul_order_is_after(const gpul_exec_order *o, const gpul_exec
 
 /** Add an observer of all programs and machines of this table.
  *
- * @m  no program has been created with it
+ * @m  the memory table, before a program has been created with it
  * @o  borrowed until the table is destroyed
  * Errors  GPUL_EINVAL more than MAX_OBSERVERS
  * Threads one thread, before any other uses the table */
 gpul_status gpul_exec_memory_observe(gpul_exec_memory *m, struct observer *o, gpul_error *err);
-struct observer *gpul_exec_memory_observers(const gpul_exec_memory *m); /* the first of the list; NULL: none */
+struct observer *gpul_exec_memory_observers(const gpul_exec_memory *m); /* the first observer of the list; NULL: none */
 /** Tell observers that the driver has copied or filled memory for the program.  Call it after writing the bytes. */
 void gpul_exec_memory_moved(gpul_exec_memory *m, const struct host_move *move);
 /** Like gpul_exec_memory_moved(), for bytes that the driver has written outside any stream. */

@@ -1,8 +1,7 @@
 /* ops_alu.h — the list of arithmetic operations: X(NAME) has the handler op_NAME.
  *
- * A name is the PTX opcode and the part of its type that matters to the handler: ADD_32 adds all 32-bit
- * integers, MIN_S32 depends on the sign.  A handler whose name ends in ANY reads rounding, .ftz, .sat from
- * insn->flags; the operation without ANY is the fast path for the plain form. */
+ * A name is the PTX opcode and what the handler must know of the type: ADD_32 adds u32 and s32, but MIN_S32 is only for s32.  A handler
+ * whose name ends in ANY reads the rounding, .ftz and .sat from insn->flags; the one without ANY is faster, and for no modifiers. */
 #ifndef GPULOAD_SOFTCUDA_EXEC_OPS_ALU_H
 #define GPULOAD_SOFTCUDA_EXEC_OPS_ALU_H
 

@@ -2,7 +2,7 @@
 #ifndef GPULOAD_SOFTCUDA_EXEC_OPS_CORE_H
 #define GPULOAD_SOFTCUDA_EXEC_OPS_CORE_H
 
-/* run_control.c.  A GUARD runs another operation (insn->inner) for the lanes whose predicate is true. */
+/* Operations of run_control.c.  GUARD calls the handler insn->inner for the lanes whose predicate is true. */
 /* clang-format off */
 #define GPUL_CONTROL_OPS(X) \
 	X(GUARD) X(GUARD_NOT) X(NOP) X(EXIT) X(RET) X(BRA) X(BRA_IF) X(BRA_IFNOT) X(BRX) \
@@ -31,7 +31,7 @@
 	X(LDMATRIX) X(STMATRIX) X(MOVMATRIX)
 /* clang-format on */
 
-/* run_address.c.  Width conversions that decoding inserts around an instruction, and addresses. */
+/* Operations of run_address.c: conversions of widths, which decoding inserts around an instruction, and of addresses. */
 /* clang-format off */
 #define GPUL_ADDRESS_OPS(X) \
 	X(CUT_32_16) X(CUT_64_16) X(CUT_64_32) \
@@ -41,7 +41,7 @@
 	X(TO_GENERIC) X(FROM_GENERIC) X(ISSPACEP) X(ISSPACEP_CONST)
 /* clang-format on */
 
-/* run_load.c, run_store.c.  X(name, memory type, register type): LD_U8_32 reads a byte into a 32-bit register. */
+/* Kinds of loads: X(name, type in memory, type in register).  LD_U8_32 loads a byte into a 32-bit register. */
 /* clang-format off */
 #define GPUL_LOAD_KINDS(X) \
 	X(U8_16, uint8_t, uint16_t) X(S8_16, int8_t, int16_t) X(U8_32, uint8_t, uint32_t) \
@@ -56,14 +56,14 @@
 /* clang-format on */
 
 /* clang-format off */
-enum load_kind {   /* insn->e of LDV, LDO and LD_PARAM */
+enum load_kind {   /* values of insn->e of LDV, LDO and LD_PARAM */
 #define X(name, memory, reg) KIND_##name,
 	GPUL_LOAD_KINDS(X)
 #undef X
 };
 /* clang-format on */
 
-/* LDV, STV: vectors.  LDO, STO: ordered (volatile, relaxed, acquire, release).  insn->e: row of the list of kinds. */
+/* Operations of run_load.c, run_store.c.  LDV, STV: vectors; LDO, STO: volatile, relaxed, acquire, release; insn->e: a KIND_... value. */
 /* clang-format off */
 #define GPUL_LOAD_OPS(X) \
 	X(LD_U8_16) X(LD_S8_16) X(LD_U8_32) X(LD_S8_32) X(LD_U8_64) X(LD_S8_64) X(LD_U16_16) \
@@ -74,7 +74,7 @@ enum load_kind {   /* insn->e of LDV, LDO and LD_PARAM */
 	X(ST_32_64) X(ST_64_64) X(STV) X(STO)
 /* clang-format on */
 
-/* run_atomic.c.  red is executed as atom, with the scratch bank as its destination. */
+/* Operations of run_atomic.c.  red is executed as atom, whose result goes to the scratch bank. */
 /* clang-format off */
 #define GPUL_ATOMIC_OPS(X) \
 	X(ATOM_ADD_32) X(ATOM_ADD_64) X(ATOM_MIN_U32) X(ATOM_MIN_S32) X(ATOM_MIN_U64) X(ATOM_MIN_S64) \

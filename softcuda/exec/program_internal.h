@@ -1,7 +1,7 @@
 /* program_internal.h — a program: a decoded module, which decode/ writes and warps execute.
  *
  *     gpul_exec_program
- *       ├─ code[]      one for each row of module->funcs (empty for functions without a body, and before they are needed)
+ *       ├─ code[]      one for each element of module->funcs (empty for functions without a body, or not yet decoded)
  *       │    ├─ insns[]        decoded instructions; the last is a RET, so execution cannot run past the end
  *       │    └─ params, rets   offsets of parameters and results in a thread's local memory
  *       ├─ consts      immediates, 32 lanes wide, and lists of operands: bank 1 of every warp
@@ -23,7 +23,7 @@
 
 /* Special registers that exist only in the interpreter, numbered after those of PTX. */
 enum {
-	SPECIAL_SHARED_DYNAMIC = GPUL_PTX_N_SPECIALS, /* offset of dynamic shared memory */
+	SPECIAL_SHARED_DYNAMIC = GPUL_PTX_N_SPECIALS, /* start of dynamic shared memory */
 	N_ALL_SPECIALS
 };
 
@@ -31,7 +31,7 @@ enum { MAX_SPECIAL_SLOTS = 128 };
 
 struct special_slot {
 	uint16_t special; /* gpul_ptx_special or SPECIAL_SHARED_DYNAMIC */
-	uint8_t bytes;    /* width with which the code reads it: 2, 4, 8 */
+	uint8_t bytes;    /* width in bytes with which the code reads the register: 2, 4, 8 */
 	uint32_t offset;  /* offset in bank 2 */
 };
 
@@ -43,18 +43,18 @@ enum insn_flags { /* insn->flags of instructions that access memory */
 		  SPACE_PARAM,
 		  SPACE_MASK = 7,
 		  FLAG_ADDRESS_32 = 8, /* the address is in a 32-bit register */
-		  FLAG_FRAME = 16,     /* imm is relative to the frame's local memory */
+		  FLAG_FRAME = 16,     /* imm is an offset from the start of the frame's local memory */
 		  FLAG_ACQUIRE = 32,
 		  FLAG_RELEASE = 64,
 };
 
-struct observed_insn {             /* an instruction that an observer wants (observer_internal.h) */
-	op_fn *run;                /* its own handler, because insn->run is gpul_observed() */
-	uint32_t observers;        /* bits of the observers that want it; 0: none, and insn->run is its handler */
+struct observed_insn {             /* what observers (observer_internal.h) need of an instruction */
+	op_fn *run;                /* handler that executes the instruction, if insn->run is gpul_observed() */
+	uint32_t observers;        /* bits of the observers that want the instruction; 0: insn->run is its handler */
 	void *note[MAX_OBSERVERS]; /* data of the observers: see insn_note() */
 };
 
-/* the place of a variable: an offset from the frame's local memory */
+/* a variable in the frame's local memory: offset and size */
 struct local_slot {
 	uint32_t offset, bytes;
 };
@@ -67,39 +67,37 @@ struct vector_regs {
 struct func_code {
 	const gpul_ptx_func *ptx;
 	struct gpul_exec_program *program;
-	struct insn *insns;  /* NULL: no body, or not decoded */
-	bool laid_out;       /* its body is parsed, its variables have addresses */
-	_Atomic bool ready;  /* decoded; then the fields below do not change */
-	bool with_callees;   /* the functions that it calls by name, and those that they call, are ready, too */
+	struct insn *insns;  /* NULL: the function has no body, or is not decoded */
+	bool laid_out;       /* the body is parsed, and its variables have addresses */
+	_Atomic bool ready;  /* the function is decoded; then the members below do not change */
+	bool with_callees;   /* all functions that it calls by name, directly or indirectly, are ready, too */
 	const char *refusal; /* why a kernel cannot call the function by name; NULL: it can (decode/decode_reach.c) */
 	uint32_t n_insns;
-	struct observed_insn *observed; /* one for each of insns; NULL: there are no observers */
-	/* offset of each register in the frame, by flat register number; UINT32_MAX: not used;
-	 * NULL: there are no observers */
+	struct observed_insn *observed; /* one for each element of insns; NULL: there are no observers */
+	/* offset of each register in the frame, by flat register number; UINT32_MAX: not used; NULL: there are no observers */
 	uint32_t *reg_offset;
 	uint32_t frame_bytes; /* size of a frame: all registers, 32 lanes wide */
 	uint32_t local_bytes; /* local memory of one thread: variables, parameters and results */
-	uint32_t local_align; /* alignment of that memory: the largest of its variables */
+	uint32_t local_align; /* alignment of local memory: the largest of its variables' alignments */
 	uint32_t param_bytes; /* kernels: size of the parameter buffer */
-	/* where parameters and results are: offsets in local memory; for kernels, in the
-	 * parameter buffer */
+	/* parameters and results in local memory; parameters of kernels: in the parameter buffer */
 	struct local_slot *params, *rets;
-	struct vector_regs *param_regs, *ret_regs; /* registers of .reg parameters; their slot's offset is UINT32_MAX */
-	uint32_t *var_offset;                      /* by row of ptx->vars: offset of a .local, .param or .shared variable */
-	uint64_t *var_address;                     /* by row of ptx->vars: address of a .global or .const variable */
-	uint32_t shared_base;                      /* where the .shared variables that this function declares may start */
+	struct vector_regs *param_regs, *ret_regs; /* registers of .reg parameters, whose offset in params is UINT32_MAX */
+	uint32_t *var_offset;                      /* offset of each .local, .param and .shared variable of ptx->vars */
+	uint64_t *var_address;                     /* address of each .global and .const variable of ptx->vars */
+	uint32_t shared_base;                      /* start of the .shared variables that this function declares */
 	uint32_t own_shared_bytes;                 /* end of the .shared variables that this function declares; 0: none */
-	uint32_t depth_bytes;                      /* local memory of the deepest call chain; 0: not computed; UINT32_MAX: not bounded */
+	uint32_t depth_bytes;                      /* local memory of the deepest call chain; 0: not computed; UINT32_MAX: unknown */
 	bool calls_pointer, visited;
 	bool uses_stack;  /* the function executes alloca */
-	bool compiled;    /* native/ has compiled it as far as possible, or is about to */
-	bool has_native;  /* some of its runs have native code */
-	uint64_t n_warps; /* warps that have executed the kernel or are about to */
+	bool compiled;    /* native/ has compiled the function, or a thread is doing it */
+	bool has_native;  /* some sequences of its instructions have native code */
+	uint64_t n_warps; /* number of warps of all launches of the kernel */
 	struct func_code *next_to_compile;
 };
 
-/* The data that observer o keeps for an instruction that it wants; NULL at first.  Several threads may execute an instruction at
- * the same time. */
+/* Return the pointer that observer o can set for an instruction that it wants; NULL at first.  Several threads may use it at the same
+ * time. */
 static inline void **insn_note(const struct func_code *code, const struct insn *i, const struct observer *o)
 {
 	return &code->observed[i - code->insns].note[__builtin_ctz(o->bit)];
@@ -109,36 +107,36 @@ static inline void **insn_note(const struct func_code *code, const struct insn *
 enum builtin { BUILTIN_NONE, BUILTIN_VPRINTF, BUILTIN_MALLOC, BUILTIN_FREE, BUILTIN_ASSERTFAIL,
 	       BUILTIN_SET_CONDITIONAL,
 	       BUILTIN_REFUSED,         /* a call of the device runtime that is not implemented */
-	       BUILTIN_DEVICE_RUNTIME,  /* from here on: plus the index of a row of device_calls_internal.h */
+	       BUILTIN_DEVICE_RUNTIME,  /* + index in device_calls_internal.h: a call of the device runtime */
 };
 /* clang-format on */
 
 /* Barriers 0 to 15 are those of PTX; barrier 16 implements barrier.cluster. */
 enum { CLUSTER_BARRIER = 16 };
-/* Bits of insn->e of redux.f32: the maximum instead of the minimum; of absolute values; NaN if an operand is NaN. */
+/* Bits of insn->e of redux.f32: maximum instead of minimum; absolute values (.abs); NaN if an operand is NaN (.NaN). */
 enum { REDUX_MAX = 1, REDUX_ABS = 2, REDUX_NAN = 4 };
 
 struct call_argument {
-	bool in_register;       /* the argument is in registers; else it is in local memory, at slot */
+	bool in_register;       /* true: the argument is in regs; false: in local memory, at slot */
 	struct local_slot slot; /* slot.bytes is also the width of each register */
 	struct vector_regs regs;
 };
 
-struct address_ranges { /* what insn->object of ISSPACEP_CONST points to */
+struct address_ranges { /* insn->object of ISSPACEP_CONST */
 	uint32_t n;
 	struct {
 		uint64_t begin, end;
 	} at[];
 };
 
-struct call_site {                      /* what insn->object of the CALL operations points to */
-	const struct func_code *callee; /* the called function; NULL: call through a pointer, or of a built-in function */
+struct call_site {                      /* insn->object of the CALL operations */
+	const struct func_code *callee; /* the called function; NULL: a call through a pointer, or of a built-in function */
 	enum builtin builtin;
 	uint32_t n_args, n_rets;
 	struct call_argument *args; /* n_args arguments, then n_rets results */
 };
 
-struct branch_table { /* what insn->object of BRX points to */
+struct branch_table { /* insn->object of BRX */
 	uint32_t n_targets;
 	const struct insn *targets[];
 };
@@ -146,34 +144,34 @@ struct branch_table { /* what insn->object of BRX points to */
 struct variable {
 	const char *name;
 	uint64_t address, bytes;
-	uint8_t reference; /* enum texture_kind; not 0: a texture or surface reference; address is its handle */
-	bool global;       /* .global or .const, defined here: the host can look it up */
-	bool managed;      /* .attribute(.managed): the host and other devices may access it, too */
+	uint8_t reference; /* enum texture_kind: a texture or surface reference, whose handle is address; 0: another variable */
+	bool global;       /* .global or .const, defined in this module: the host can look it up by name */
+	bool managed;      /* declared .attribute(.managed): the host and all devices may access it */
 };
 
 struct gpul_exec_kernel {
 	gpul_exec_kernel_info info;
 	const struct func_code *code;
 	gpul_exec_param *params;
-	uint32_t dynamic_align; /* alignment of its dynamic shared memory */
+	uint32_t dynamic_align; /* alignment of the kernel's dynamic shared memory */
 	uint32_t stack_bytes;   /* local memory of a thread, including called functions */
 	const char *refusal;    /* why the kernel cannot run; NULL: it can */
-	_Atomic bool described; /* its body is laid out: info is complete */
-	_Atomic bool ready;     /* its code is decoded with its callees, or refused: the other fields do not change */
+	_Atomic bool described; /* the body is laid out, so info is complete */
+	_Atomic bool ready;     /* it and its callees are decoded, or it is refused; then the other members do not change */
 };
 
 struct const_pool {
 	uint8_t *bytes; /* 64-byte aligned */
 	size_t used, capacity;
-	size_t reserved; /* size of the address range of bytes, which does not move; 0: bytes moves when it grows */
+	size_t reserved; /* size of the reserved address range of `bytes`; 0: `bytes` moves when it grows */
 	uint32_t *table; /* hash table of the immediates (storage.c) */
 	size_t n_entries, table_size;
 };
 
-struct name_table {        /* decode_names.c: a hash table that finds a row of another table by its name */
-	const char **name; /* name of each row */
+struct name_table {        /* a hash table from names to indices of another table (decode_names.c) */
+	const char **name; /* name of each element of the other table */
 	uint32_t n_names, mask;
-	uint32_t *slot; /* mask + 1 slots, each with a row + 1; 0: free */
+	uint32_t *slot; /* mask + 1 slots with index + 1; 0: free */
 };
 
 struct gpul_exec_program {
@@ -181,33 +179,33 @@ struct gpul_exec_program {
 	gpul_exec_memory *memory; /* borrowed */
 	gpul_ptx_module *module;
 	char *file_name;
-	/* Decode a function, and those that it calls by name, unless that has been done; NULL: all functions are decoded. */
+	/* Decode a function, and all that it calls by name, if that has not been done; NULL: all functions are decoded. */
 	gpul_status (*need)(struct func_code *code, gpul_error *err);
-	pthread_mutex_t lock;       /* of everything that decoding changes */
-	bool compiles;              /* native/ compiles its kernels: the CPU has AVX-512, and GPULOAD_SOFT_NATIVE is not 0 */
-	struct native_code *native; /* machine code (native/native.c) */
+	pthread_mutex_t lock;       /* protects everything that decoding changes */
+	bool compiles;              /* native/ compiles the kernels: the CPU has AVX-512, and GPULOAD_SOFT_NATIVE is not 0 */
+	struct native_code *native; /* list of the machine code (native/native.c) */
 	struct func_code *code;
-	uint32_t n_code; /* rows of module->funcs at first: bodies that are parsed later add prototypes */
+	uint32_t n_code; /* functions of the module when it was created; bodies that are parsed later add prototypes after them */
 	struct gpul_exec_kernel *kernels;
 	uint32_t n_kernels;
-	struct variable *variables; /* one for each row of module->vars */
+	struct variable *variables; /* one for each element of module->vars */
 	struct name_table kernel_names, global_names;
-	uint32_t *global_row; /* rows of variables that the host can look up, in the order of global_names */
-	void **blocks;        /* allocations freed with the program: call sites, tables */
+	uint32_t *global_row; /* indices in `variables`, in the order of global_names */
+	void **blocks;        /* allocations that are freed with the program: call sites, tables */
 	size_t n_blocks, blocks_capacity;
-	GPUL_ARRAY(struct arena_block *) variable_blocks; /* blocks with its .global and .const variables */
-	uint64_t next_variable, variables_end;            /* the unused rest of the last block */
+	GPUL_ARRAY(struct arena_block *) variable_blocks; /* memory of the .global and .const variables */
+	uint64_t next_variable, variables_end;            /* the unused rest of the last of variable_blocks */
 	struct const_pool consts;
 	struct special_slot specials[MAX_SPECIAL_SLOTS];
 	uint32_t n_specials, specials_bytes; /* specials_bytes includes the registers of module scope */
-	_Atomic uint32_t n_ready_specials;   /* those of the functions that are ready */
-	uint32_t *module_reg_offset;         /* of registers of module scope, in bank 2, by flat number; UINT32_MAX: not used */
+	_Atomic uint32_t n_ready_specials;   /* number of special registers that decoded functions use */
+	uint32_t *module_reg_offset;         /* offsets in bank 2 of registers of module scope, by flat number; UINT32_MAX: not used */
 	uint32_t module_shared_bytes;        /* .shared variables of module scope and of device functions */
 	uint32_t module_local_bytes,
-		module_local_align; /* .local variables of module scope: the first in the local memory of each kernel */
-	uint32_t *shared_offset;    /* offsets of .shared and .local variables, by row of module->vars */
+		module_local_align; /* size and alignment of the .local variables of module scope, which come first in local memory */
+	uint32_t *shared_offset;    /* offset of each .shared and .local variable of module->vars */
 	uint32_t dynamic_align;
-	const struct address_ranges *const_ranges; /* ranges of .const variables; NULL: no isspacep.const so far */
+	const struct address_ranges *const_ranges; /* ranges of the .const variables; NULL: no isspacep.const was decoded */
 };
 
 #endif

@@ -1,4 +1,4 @@
-/* ranges.c — a sorted set of address ranges: binary search over the leaves, then in one leaf. */
+/* ranges.c — a sorted set of address ranges (struct range_table): binary search for the leaf, then in the leaf. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,7 +30,7 @@ gpul_exec_range *gpul_ranges_find(const struct range_table *t, uint64_t address,
 		return NULL;
 	at->leaf = lo - 1;
 	leaf = t->leaf[at->leaf];
-	for (lo = 1, hi = leaf->n_ranges; lo < hi;) { /* invariant: its first range starts at or before address */
+	for (lo = 1, hi = leaf->n_ranges; lo < hi;) { /* invariant: range[lo - 1] starts at or before address */
 		size_t mid = lo + (hi - lo) / 2;
 
 		if (leaf->range[mid].base <= address)
@@ -92,8 +92,8 @@ static void remove_leaf(struct range_table *t, size_t k)
 	memmove(&t->first[k], &t->first[k + 1], (t->n_leaves - k) * sizeof *t->first);
 }
 
-/* Move the ranges from n_kept on to a new leaf. When a range is appended after the last one, none is moved, so ascending ranges
- * fill their leaves. */
+/* Move the ranges of leaf k from index n_kept on to a new leaf.  A range after all others starts a new leaf without moving any, so that
+ * ranges which are added in ascending order fill their leaves. */
 static bool split_leaf(struct range_table *t, size_t k, size_t n_kept)
 {
 	struct range_leaf *to = add_leaf(t, k + 1), *from;

@@ -7,7 +7,7 @@
 
 #include "core/demangle.h"
 
-/* Return the length of the name without the parameters: up to the last '(' that is not nested. */
+/* Return the length of the name without its parameters, which start at the last '(' that is not inside of brackets. */
 static size_t before_parameters(const char *name)
 {
 	size_t at = strlen(name);
@@ -38,7 +38,7 @@ const char *gpul_shown_name(const char *name, char *buf, size_t bytes)
 	return buf;
 }
 
-/* Returns true if the rest is a template argument list "<...>", or empty. */
+/* Returns true if the string is empty, or is one template argument list "<...>". */
 static bool is_template_rest(const char *at)
 {
 	int depth = 0;
@@ -52,7 +52,7 @@ static bool is_template_rest(const char *at)
 	return !*at && at[-1] == '>';
 }
 
-/* Returns true if `wanted` is one of the names that end where the parameters start. */
+/* Returns true if `wanted` is the C++ name without its parameters, with or without template arguments, return type and enclosing scopes. */
 static bool is_part(char *cxx, const char *wanted)
 {
 	const size_t n = strlen(cxx), n_wanted = strlen(wanted);

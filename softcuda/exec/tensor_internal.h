@@ -9,20 +9,19 @@
 
 enum tensor_reduction { REDUCE_ADD, REDUCE_MIN, REDUCE_MAX, REDUCE_INC, REDUCE_DEC, REDUCE_AND, REDUCE_OR, REDUCE_XOR, N_REDUCTIONS };
 
-/* operands of TENSOR_LOAD, TENSOR_STORE and TENSOR_REDUCE; insn->object refers to them */
+/* insn->object of TENSOR_LOAD, TENSOR_STORE and TENSOR_REDUCE */
 struct tensor_copy {
-	struct insn map, shared, barrier; /* addresses, as in struct async_copy */
+	struct insn map, shared, barrier; /* never executed: address operands, as in struct async_copy */
 	opref at[GPUL_TENSOR_RANKS];      /* coordinates of the box's first element */
 	uint8_t rank;
-	uint16_t op[GPUL_TENSOR_TYPES]; /* reductions: the atomic operation for elements of each type */
-	op_fn *step[GPUL_TENSOR_TYPES]; /* handler of that operation; NULL: the type has no such reduction */
-	bool im2col;                    /* the mode that the map must have */
-	/* im2col: the instruction has offsets, which are added to the coordinates W, H, D of all
-	 * pixels */
+	uint16_t op[GPUL_TENSOR_TYPES]; /* reductions: the atomic operation for each type of elements */
+	op_fn *step[GPUL_TENSOR_TYPES]; /* handler of op[type]; NULL: no such reduction for the type */
+	bool im2col;                    /* the tensor map must have im2col mode; false: tiled mode */
+	/* im2col: the instruction has offsets, which are added to the coordinates W, H, D of all pixels */
 	bool has_offsets;
 	opref offset[GPUL_TENSOR_RANKS - 2];
 	bool multicast;
-	opref ranks; /* multicast: bit r is set if the block of rank r receives a copy */
+	opref ranks; /* multicast: bit r is set if the cluster's block of rank r receives a copy */
 };
 
 /* clang-format off */
@@ -30,21 +29,21 @@ enum tensor_field { FIELD_ADDRESS, FIELD_RANK, FIELD_BOX, FIELD_DIMENSION, FIELD
 		    FIELD_FILL, FIELD_WITHOUT_EFFECT };
 /* clang-format on */
 
-/* operands of TENSOR_MAP_REPLACE; insn->object refers to them */
+/* insn->object of TENSOR_MAP_REPLACE */
 struct tensor_replace {
-	struct insn map; /* the address of the map */
+	struct insn map; /* address operand of the tensor map */
 	opref value;     /* new value of the field: 64 bits for FIELD_ADDRESS and FIELD_STRIDE, otherwise 32 */
 	uint8_t field, dimension;
 };
 
-/* operands of TENSOR_MAP_COPY; insn->object refers to them */
+/* insn->object of TENSOR_MAP_COPY */
 struct tensor_map_copy {
 	struct insn to, from;
 };
 
 enum { TENSOR_PIECE = 16 };
 
-/* Return the dimension W: dimension 1 if the elements are slices of channels (interleaved layout), else 0. */
+/* Return the number of the dimension W: 0 if the elements are slices of channels (interleaved layout), else 1, after the channels. */
 static inline unsigned tensor_width_dimension(const gpul_tensor_map *m)
 {
 	return m->interleave ? 0 : 1;
@@ -56,7 +55,7 @@ static inline bool tensor_is_spatial(const gpul_tensor_map *m, unsigned d)
 	return m->im2col && d >= tensor_width_dimension(m) && d + 2 < m->rank + tensor_width_dimension(m);
 }
 
-/* im2col: the first pixel of a spatial dimension, and the one after the last. */
+/* im2col: return the coordinate of the first pixel in a spatial dimension. */
 static inline int64_t tensor_first_pixel(const gpul_tensor_map *m, unsigned d)
 {
 	return m->lower[d - tensor_width_dimension(m)];
@@ -67,14 +66,14 @@ static inline int64_t tensor_end_of_pixels(const gpul_tensor_map *m, unsigned d)
 	return (int64_t)m->last[d] + 1 + m->upper[d - tensor_width_dimension(m)];
 }
 
-/* Return the number of pixels from coordinate `from` on; if not positive for the whole dimension, the map is invalid. */
+/* Return the number of pixels in dimension d from coordinate `from` on; not positive for the first pixel if the map is invalid. */
 static inline int64_t tensor_pixels(const gpul_tensor_map *m, unsigned d, int64_t from)
 {
 	return (tensor_end_of_pixels(m, d) - from + m->step[d] - 1) / m->step[d];
 }
 
-/* Return the bytes in a row of shared memory, within which the swizzle permutes 16-byte pieces; a row of the box is not longer.  The
- * map has a swizzle. */
+/* For a map with a swizzle, return the bytes of a row of shared memory, in which the swizzle permutes 16-byte pieces.  A row of the box is
+ * not longer. */
 static inline uint32_t tensor_swizzle_width(const gpul_tensor_map *m)
 {
 	return (uint32_t)TENSOR_PIECE << m->swizzle;
@@ -89,8 +88,7 @@ static inline bool tensor_modes_are_valid(const gpul_tensor_map *m)
 	return !m->swizzle || m->box[0] * gpul_tensor_type_bytes(m->type) <= tensor_swizzle_width(m);
 }
 
-/* Returns false for an invalid map.  cuTensorMapEncode calls do not write such maps, but
- * tensormap.replace can set a field to a wrong value. */
+/* Returns false for an invalid map.  cuTensorMapEncode...() writes none, but tensormap.replace can set a field to a wrong value. */
 static inline bool tensor_map_is_valid(const gpul_tensor_map *m, unsigned rank, bool im2col)
 {
 	if (m->mark != GPUL_TENSOR_MAP_MARK || m->rank != rank || m->type >= GPUL_TENSOR_TYPES || m->im2col != im2col ||
@@ -103,17 +101,17 @@ static inline bool tensor_map_is_valid(const gpul_tensor_map *m, unsigned rank, 
 	return !im2col || (m->pixels && m->pixels <= 1024);
 }
 
-/* The part of the box that is copied, and its size in shared memory. */
+/* The box of a tensor copy: its position in the tensor, and its size in shared memory. */
 struct tensor_box {
 	const gpul_tensor_map *map;
 	int64_t at[GPUL_TENSOR_RANKS];     /* coordinates of the first element; 0 in dimensions beyond the rank */
-	int64_t offset[GPUL_TENSOR_RANKS]; /* im2col: offset of the pixels in each dimension */
-	uint32_t n[GPUL_TENSOR_RANKS];     /* rows in each dimension; im2col: all in the dimension W */
+	int64_t offset[GPUL_TENSOR_RANKS]; /* im2col: offset that is added to all pixels in each dimension */
+	uint32_t n[GPUL_TENSOR_RANKS];     /* number of rows in each dimension; im2col: all are counted in dimension W */
 	uint32_t row_elements, element_bytes, row_bytes;
 	uint64_t rows;
 };
 
-/* Return the number of rows of a tile in dimension d. */
+/* Return the number of rows of a tiled map's box in dimension d. */
 static inline uint32_t tile_rows(const gpul_tensor_map *m, unsigned d)
 {
 	if (d >= m->rank || d < tensor_width_dimension(m) || (m->interleave && d + 2u == m->rank))
@@ -144,19 +142,19 @@ static inline void place_tensor_box(const struct warp *w, const struct tensor_co
 		out->offset[d + tensor_width_dimension(out->map)] = U16(w, c->offset[d])[lane];
 }
 
-/* Apply the swizzle to an offset: 16-byte pieces are permuted within rows of 32, 64 or 128 bytes of shared memory by the
- * address bits above, as for wgmma. */
+/* Apply the swizzle to an offset in shared memory: 16-byte pieces are permuted within rows of 32, 64 or 128 bytes, by the XOR of their
+ * number with the bits from bit 7 on, as for wgmma. */
 static inline uint32_t tensor_swizzle(const gpul_tensor_map *m, uint32_t offset)
 {
 	return offset ^ (offset >> 3 & (m->swizzle ? tensor_swizzle_width(m) - TENSOR_PIECE : 0));
 }
 
-struct tensor_row {               /* a row of a box */
-	uint64_t at;              /* global address of its first element inside of the tensor */
-	uint32_t skip, n, offset; /* elements before it; elements inside; the row's offset in the box */
+struct tensor_row {               /* a row of the box */
+	uint64_t at;              /* global address of the row's first element that is inside of the tensor */
+	uint32_t skip, n, offset; /* elements before the tensor; elements inside; offset of the row in the box */
 };
 
-/* Compute the coordinates of row `number`. */
+/* Tiled mode: compute the coordinates of row `number` of the box. */
 static inline void tile_coordinates(const struct tensor_box *b, uint32_t number, int64_t c[GPUL_TENSOR_RANKS])
 {
 	for (unsigned d = 0; d < b->map->rank; d++) {
@@ -165,8 +163,8 @@ static inline void tile_coordinates(const struct tensor_box *b, uint32_t number,
 	}
 }
 
-/* Compute the coordinates of pixel `number` after the first, in row-major order: after the last pixel of a dimension comes
- * the first one, at the next position in the next dimension. */
+/* im2col mode: compute the coordinates of pixel `number` after the first, in row-major order: the last pixel of a dimension is followed by
+ * the first pixel of that dimension, at the next position in the next dimension. */
 static inline void pixel_coordinates(const struct tensor_box *b, uint32_t number, int64_t c[GPUL_TENSOR_RANKS])
 {
 	const gpul_tensor_map *m = b->map;
@@ -188,14 +186,14 @@ static inline void pixel_coordinates(const struct tensor_box *b, uint32_t number
 	c[m->rank - 1u] += rest * m->step[m->rank - 1u];
 }
 
-/* Return the distance between rows in shared memory: the rows of a swizzled box fill the width of the swizzle, as on an H200; slices
- * do not. */
+/* Return the distance between rows in shared memory.  As on an H200, rows of a swizzled box have the width of the swizzle; slices of an
+ * interleaved map have no padding. */
 static inline uint32_t tensor_row_pitch(const struct tensor_box *b)
 {
 	return b->map->swizzle && !b->map->interleave ? tensor_swizzle_width(b->map) : b->row_bytes;
 }
 
-/* Find which elements of a row are inside the tensor.  The channels of a slice are inside or outside together. */
+/* Set which elements of a row are inside of the tensor.  In an interleaved map, a whole slice of channels is inside or outside. */
 static inline void clip_tensor_row(const struct tensor_box *b, struct tensor_row *r)
 {
 	const int64_t n = b->row_elements;
@@ -212,7 +210,7 @@ static inline void clip_tensor_row(const struct tensor_box *b, struct tensor_row
 	r->at += (uint64_t)(b->at[0] + first) * b->element_bytes;
 }
 
-/* Row `number` of the box. */
+/* Return row `number` of the box. */
 static inline struct tensor_row tensor_row_of(const struct tensor_box *b, uint32_t number)
 {
 	const gpul_tensor_map *m = b->map;

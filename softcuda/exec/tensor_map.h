@@ -1,5 +1,5 @@
-/* tensor_map.h — the contents of a CUtensorMap, which is opaque to programs: cuTensorMapEncodeTiled() and
- * cuTensorMapEncodeIm2col() write it, and the instructions cp.async.bulk.tensor read it. */
+/* tensor_map.h — the contents of a CUtensorMap, which is opaque to programs: cuTensorMapEncodeTiled() and cuTensorMapEncodeIm2col() write
+ * it, and the instructions cp.async.bulk.tensor read it. */
 #ifndef GPULOAD_SOFTCUDA_EXEC_TENSOR_MAP_H
 #define GPULOAD_SOFTCUDA_EXEC_TENSOR_MAP_H
 
@@ -9,7 +9,7 @@
 enum { GPUL_TENSOR_RANKS = 5, GPUL_TENSOR_MAP_BYTES = 128, GPUL_TENSOR_MAP_ALIGN = 64 };
 #define GPUL_TENSOR_MAP_MARK UINT64_C(0x70616d2d72736e74)
 
-/* Types of elements, in the order of CUtensorMapDataType. */
+/* Types of elements, with the numbers of CUtensorMapDataType. */
 /* clang-format off */
 typedef enum gpul_tensor_type {
 	GPUL_TENSOR_U8, GPUL_TENSOR_U16, GPUL_TENSOR_U32, GPUL_TENSOR_S32, GPUL_TENSOR_U64, GPUL_TENSOR_S64, GPUL_TENSOR_F16,
@@ -19,21 +19,21 @@ typedef enum gpul_tensor_type {
 /* clang-format on */
 
 /* Elements along dimension 0 are contiguous.  In an interleaved layout (NC/8HWC8 or NC/16HWC16 of 2-byte elements) an element is
- * a slice of 16 or 32 bytes of channels: the dimensions are W, H, D (as far as the rank allows), slices of channels, and N; box[]
- * and step[] of the slice dimension have no effect, because a copy covers one slice. */
+ * a slice of channels, of 16 or 32 bytes: the dimensions are W, H, D (of which the rank may omit D or H), slices, and N (images).  box[]
+ * and step[] of the dimension of slices have no effect, because a copy covers one slice. */
 typedef struct gpul_tensor_map {
 	uint64_t mark;   /* GPUL_TENSOR_MAP_MARK */
 	uint64_t unused; /* CUTLASS clears bit 21 of these 64 bits in the maps of small tensors */
 	uint64_t address;
 	uint64_t stride[GPUL_TENSOR_RANKS - 1]; /* bytes from one element to the next in dimension 1, 2 ... */
-	uint32_t last[GPUL_TENSOR_RANKS];       /* number of elements minus 1 */
-	uint16_t box[GPUL_TENSOR_RANKS];        /* elements that a copy covers */
-	uint8_t step[GPUL_TENSOR_RANKS];        /* a copy takes every step-th of them */
+	uint32_t last[GPUL_TENSOR_RANKS];       /* number of elements minus 1, per dimension */
+	uint16_t box[GPUL_TENSOR_RANKS];        /* number of elements that a copy covers, per dimension */
+	uint8_t step[GPUL_TENSOR_RANKS];        /* a copy takes every step-th element of the box */
 	uint8_t type, rank;
 	uint8_t swizzle;                      /* 0: none; 1, 2, 3: rows of 32, 64, 128 bytes */
 	uint8_t interleave;                   /* 0: none; 1, 2: slices of 16, 32 bytes */
 	bool fill_nan;                        /* elements outside of the tensor are NaN, not 0 */
-	bool im2col;                          /* copies are columns of pixels; box[0]: number of channels; box[1 ...]: unused */
+	bool im2col;                          /* a copy covers a column of pixels; box[0]: number of channels; box[1 ...]: unused */
 	uint16_t pixels;                      /* im2col: number of pixels in a column */
 	int16_t lower[GPUL_TENSOR_RANKS - 2]; /* im2col, W, H, D: pixels are at coordinates from lower to size + upper - 1 */
 	int16_t upper[GPUL_TENSOR_RANKS - 2];

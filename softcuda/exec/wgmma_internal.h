@@ -10,28 +10,28 @@
  *    │swizzle│           │base│   │ stride offset │      │leading offset │      │ start address │
  *    └───────┴───────────┴────┴───┴───────────────┴──────┴───────────────┴──────┴───────────────┘
  *
- * Swizzle 1, 2, 3: rows of 128, 64, 32 bytes, whose 16-byte pieces are permuted by the address bits above: see swizzled(). */
+ * Swizzle 1, 2, 3: rows of 128, 64, 32 bytes, whose 16-byte pieces are permuted by the address bits from bit 7 on: see swizzled(). */
 #ifndef GPULOAD_SOFTCUDA_EXEC_WGMMA_INTERNAL_H
 #define GPULOAD_SOFTCUDA_EXEC_WGMMA_INTERNAL_H
 
 #include "softcuda/exec/matrix_internal.h"
 
-/* WGMMA_K_BYTES: size of a stored row */
+/* WGMMA_K_BYTES: bytes of a row of A (of the stored elements, if A is sparse) */
 enum { WGMMA_K_BYTES = 32, MAX_WGMMA_COLUMNS = 256, MAX_WGMMA_SUMS = 128 };
 enum { WGMMA_PIECES = WGMMA_K_BYTES / 16, MAX_WGMMA_PIECES = 2 * WGMMA_PIECES, MAX_WGMMA_WORDS = 4 * MAX_WGMMA_PIECES };
 
-/* operands of WGMMA; insn->object refers to them */
+/* insn->object of WGMMA */
 struct wgmma_form {
 	uint16_t columns, k;
 	uint8_t a_type, b_type, d_type;
 	struct mma_sum sum;
 	bool a_in_registers, satfinite;
-	bool a_by_column, b_by_row; /* 16-bit types: neighbours in memory are rows of A, columns of B */
+	bool a_by_column, b_by_row; /* 16-bit types: A is contiguous along its columns, B along its rows (PTX: transposed) */
 	bool negate_a, negate_b;
-	bool sparse; /* half of A is stored: see sparse_place(); B has twice as many pieces */
+	bool sparse; /* A has only half of its elements: see sparse_place(); B has twice as many pieces of 16 bytes */
 	uint8_t selector;
 	opref metadata;
-	opref a, b, scale_d; /* a is a descriptor if not a_in_registers; scale_d is a predicate */
+	opref a, b, scale_d; /* descriptors of A (unless a_in_registers) and B; the predicate scale-d */
 	opref x[4];          /* registers of A, if it is in registers */
 	uint8_t n_d;
 	opref d[MAX_WGMMA_SUMS];
@@ -40,7 +40,7 @@ struct wgmma_form {
 /* a decoded matrix descriptor; all members are in bytes */
 struct matrix_address {
 	uint32_t start, leading, stride;
-	unsigned row_bytes; /* size of a row; 16: not swizzled */
+	unsigned row_bytes; /* row of the swizzle: 32, 64 or 128; 16: not swizzled */
 };
 
 static inline struct matrix_address matrix_address_of(uint64_t descriptor)
@@ -55,14 +55,13 @@ static inline struct matrix_address matrix_address_of(uint64_t descriptor)
 	};
 }
 
-/* XOR the address bits from bit 7 on into those from bit 4 on, as many bits as number the pieces of a row. */
+/* Apply the swizzle: XOR the address bits from bit 7 on into the bits from bit 4 on, which number the 16-byte pieces of a row. */
 static inline uint32_t swizzled(uint32_t address, unsigned row_bytes)
 {
 	return address ^ (address >> 3 & (row_bytes - 16));
 }
 
-/* Return the address of 16 bytes of row `row`, piece 0, 1 ... in the direction of k, of a matrix whose neighbours in memory are in a
- * row. */
+/* Return the address of a 16-byte piece of a row, for a matrix whose rows are contiguous; pieces are numbered along k. */
 static inline uint32_t piece_of_row(const struct matrix_address *m, unsigned row, unsigned piece)
 {
 	const unsigned pieces = m->row_bytes / 16;
@@ -76,7 +75,7 @@ static inline unsigned wgmma_b_pieces(const struct wgmma_form *f)
 	return f->sparse ? 2 * WGMMA_PIECES : WGMMA_PIECES;
 }
 
-/* Like piece_of_row(), if elements with equal k are contiguous: 16 bytes of column k, starting at row 8 * piece. */
+/* Return the address of a 16-byte piece of column k, for a matrix whose columns are contiguous; it starts at row 8 * piece. */
 static inline uint32_t piece_of_column(const struct matrix_address *m, unsigned k, unsigned piece)
 {
 	const unsigned pieces = m->row_bytes / 16;
