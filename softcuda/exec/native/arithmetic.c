@@ -3,7 +3,7 @@
 
 static const struct vector_op move = PS(0x28), add_q = PD(0xd4), sub_d = D0F(0xfa), and_d = D0F(0xdb), or_d = D0F(0xeb), left_d = D38(0x47),
 			      right_d = D38(0x45), shift_q = PD(0x73), zero_extend = D38(0x35), blend_d = D38(0x64);
-/* the ModRM.reg field of shift_q: shift to the right */
+/* shift_q (vpsrlq and vpsllq by a constant) with this value of ModRM.reg shifts to the right */
 enum { RIGHT_BY = 2 };
 
 void gpul_native_one(struct run_compiler *c, const struct insn *i, const struct rule *r)
@@ -54,7 +54,7 @@ void gpul_native_constant_first(struct run_compiler *c, const struct insn *i, co
 	gpul_native_finish(c, r, i->d, &d);
 }
 
-/* Copy a to d, then apply op(d, b, c); `table`: with i's immediate as its truth table. */
+/* Emit d = op(a, b, c), for an opcode whose first source is its destination.  table: op is vpternlogd, whose truth table is i->imm. */
 static void three_sources(struct run_compiler *c, const struct insn *i, const struct rule *r, bool table)
 {
 	const uint8_t *a = gpul_values_source(c, i->a, r->bytes), *b = gpul_values_source(c, i->b, r->bytes),
@@ -81,7 +81,7 @@ void gpul_native_lop3(struct run_compiler *c, const struct insn *i, const struct
 	three_sources(c, i, r, true);
 }
 
-/* Compile not: vpternlogd with the truth table of !c, which ignores the destination. */
+/* Compile not, as vpternlogd with the truth table of "not c", which ignores a and b. */
 void gpul_native_not(struct run_compiler *c, const struct insn *i, const struct rule *r)
 {
 	const uint8_t *a = gpul_values_source(c, i->a, r->bytes);
@@ -121,7 +121,7 @@ void gpul_native_rounded(struct run_compiler *c, const struct insn *i, const str
 	gpul_native_finish(c, r, i->d, &d);
 }
 
-/* Clamp to [0, 1]: vmaxps and vminps return the second operand if one is NaN, or if both are zeros. */
+/* Emit code that clamps to [0, 1], with NaN and -0 becoming +0: vmaxps returns its second operand if one is NaN, or if both are zeros. */
 void gpul_native_saturate(struct run_compiler *c, const struct insn *i, const struct rule *r)
 {
 	const uint8_t *a = gpul_values_source(c, i->a, 4);
@@ -136,7 +136,7 @@ void gpul_native_saturate(struct run_compiler *c, const struct insn *i, const st
 	gpul_native_finish(c, r, i->d, &d);
 }
 
-/* Compile a shift.  The count has 32 bits, whatever is shifted; counts beyond the width give 0, or the sign, as in PTX. */
+/* Compile a shift.  The count has 32 bits, even if 64-bit values are shifted.  As in PTX, counts beyond the width give 0 or the sign. */
 void gpul_native_shift(struct run_compiler *c, const struct insn *i, const struct rule *r)
 {
 	const uint8_t *a = gpul_values_source(c, i->a, r->bytes), *b = gpul_values_source(c, i->b, 4);
@@ -150,7 +150,7 @@ void gpul_native_shift(struct run_compiler *c, const struct insn *i, const struc
 	gpul_native_finish(c, r, i->d, &d);
 }
 
-/* Compile shf.l.wrap: b << n | a >> 32 - n; shf.r.wrap: a >> n | b << 32 - n.  Shifts by 32 give 0. */
+/* Compile shf.l.wrap: b << n | a >> (32 - n), or shf.r.wrap: a >> n | b << (32 - n).  A shift by 32 gives 0. */
 static void funnel(struct run_compiler *c, const struct insn *i, const struct rule *r, unsigned left_count, unsigned right_count)
 {
 	const uint8_t *a = gpul_values_source(c, i->a, 4), *b = gpul_values_source(c, i->b, 4), *n = gpul_values_source(c, i->c, 4);
@@ -180,7 +180,7 @@ void gpul_native_funnel_right(struct run_compiler *c, const struct insn *i, cons
 
 /* ---- products ------------------------------------------------------------------------------------ */
 
-/* Compile mul.hi: compute the upper halves of the products of the even lanes, then of the odd ones. */
+/* Compile mul.hi: compute the products of the even lanes, then of the odd lanes, and combine their upper halves. */
 void gpul_native_upper_product(struct run_compiler *c, const struct insn *i, const struct rule *r)
 {
 	const uint8_t *a = gpul_values_source(c, i->a, 4), *b = gpul_values_source(c, i->b, 4);

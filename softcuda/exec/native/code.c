@@ -35,7 +35,7 @@ static void u64(struct code *c, uint64_t u)
 
 enum { LENGTH_512 = 2, BROADCAST_OR_ROUND = 0x10 };
 
-/* Write the EVEX prefix, in which register bits are inverted.  x: bit 4 of a vector register in ModRM.rm. */
+/* Write an EVEX prefix, in which the bits of register numbers are inverted.  Its bit X is bit 4 of a vector register in ModRM.rm. */
 static void evex(struct code *c, struct vector_op op, unsigned reg, unsigned v, unsigned rm, bool rm_is_vector, unsigned last)
 {
 	const unsigned r = ~reg >> 3 & 1, r2 = ~reg >> 4 & 1, b = ~rm >> 3 & 1, x = rm_is_vector ? ~rm >> 4 & 1 : 1;
@@ -76,14 +76,14 @@ void gpul_code_vector_memory(struct code *c, struct vector_op op, unsigned d, un
 	modrm_memory(c, d, base, disp);
 }
 
-/* In the encoding, bits 0 to 2 of the index register are in the SIB byte, bit 3 is X, and bit 4 takes the place of bit 4 of the
- * second source. */
+/* The number of the index register is encoded in three places: bits 0 to 2 in the SIB byte, bit 3 in EVEX.X, and bit 4 in EVEX.V', which
+ * is otherwise bit 4 of the second source. */
 void gpul_code_gather(struct code *c, struct vector_op op, unsigned d, enum gpr base, uint32_t disp, unsigned index, unsigned k)
 {
 	const unsigned x = ~index >> 3 & 1;
 
 	evex(c, op, d, index & 16, base | (x ? 0u : 16u), true, LENGTH_512 << 5 | k);
-	modrm(c, 2, d, 4); /* a SIB byte follows: scale 1 */
+	modrm(c, 2, d, 4); /* ModRM.rm = 4: a SIB byte follows, with scale 1 */
 	gpul_code_byte(c, (index & 7) << 3 | (base & 7));
 	u32(c, disp);
 }
@@ -192,7 +192,7 @@ void gpul_code_not(struct code *c, enum gpr d)
 
 void gpul_code_test_byte(struct code *c, enum gpr d, unsigned bits)
 {
-	gpul_code_byte(c, 0x40 | (d >> 3 & 1)); /* a REX prefix, needed also for the low bytes of RSI and RDI */
+	gpul_code_byte(c, 0x40 | (d >> 3 & 1)); /* without a REX prefix, the low bytes of RSI and RDI cannot be encoded */
 	gpul_code_byte(c, 0xf6);
 	modrm(c, 3, 0, d);
 	gpul_code_byte(c, bits);

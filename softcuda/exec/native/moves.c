@@ -1,4 +1,4 @@
-/* moves.c — generates the code of moves, conversions between widths, comparisons, and logic of predicates. */
+/* moves.c — generates the code of moves, conversions between widths, comparisons, and logical operations on predicates. */
 #include "softcuda/exec/native/rules_internal.h"
 
 static const struct vector_op move = PS(0x28), add_d = D0F(0xfe), add_q = PD(0xd4), or_q = PD(0xeb), shift_q = PD(0x73),
@@ -6,8 +6,8 @@ static const struct vector_op move = PS(0x28), add_d = D0F(0xfe), add_q = PD(0xd
 			      bytes_of_signs = F3_38(0x28), blend_d = D38(0x64), blend_q = Q38(0x64);
 enum {
 	RIGHT_BY = 2,
-	LEFT_BY = 6,        /* the ModRM.reg field of shift_q: the direction */
-	TAKE_MARKED = 0xd8, /* for vpternlogd: the second operand where the third has a 1, else the first */
+	LEFT_BY = 6,        /* ModRM.reg of shift_q selects the direction of the shift */
+	TAKE_MARKED = 0xd8, /* truth table of vpternlogd: the second operand where the third has a 1, else the first */
 };
 
 /* ---- moves --------------------------------------------------------------------------------------- */
@@ -100,8 +100,8 @@ void gpul_native_unpack(struct run_compiler *c, const struct insn *i, const stru
 	gpul_native_finish(c, r, list[1], &high);
 }
 
-/* Return the bytes of one source that a selector of four nibbles picks, as an operand of vpshufb, where 0x80 gives 0.  second: this
- * source is bytes 4 to 7. */
+/* prmt: return which bytes of one source the selector's four nibbles pick, as an operand of vpshufb, in which 0x80 gives a zero byte.
+ * second: the source is b, which has the bytes 4 to 7 of the selector. */
 static uint32_t bytes_of(uint32_t selector, bool second)
 {
 	uint32_t bytes = 0;
@@ -114,7 +114,7 @@ static uint32_t bytes_of(uint32_t selector, bool second)
 	return bytes;
 }
 
-/* 0xff in each byte whose nibble selects the sign of a byte instead of the byte. */
+/* prmt: return 0xff in each byte whose nibble of the selector replicates the sign of a byte instead of copying the byte. */
 static uint32_t sign_bytes(uint32_t selector)
 {
 	uint32_t bytes = 0;
@@ -124,7 +124,7 @@ static uint32_t sign_bytes(uint32_t selector)
 	return bytes;
 }
 
-/* Set register d to the operand of vpshufb, which permutes the bytes of each 16 bytes (four words). */
+/* Emit code that sets d to an operand of vpshufb which permutes the bytes of each 32-bit word like `bytes`; vpshufb works on 16 bytes. */
 static void set_shuffle(struct run_compiler *c, unsigned d, uint32_t bytes)
 {
 #define WORDS 0, 0x04040404, 0x08080808, 0x0c0c0c0c
@@ -172,7 +172,7 @@ void gpul_native_address(struct run_compiler *c, const struct insn *i, const str
 
 /* ---- comparisons ----------------------------------------------------------------------------------- */
 
-/* Operands of vcmpps and vcmppd, and of vpcmpd and similar instructions. */
+/* The immediate of vcmpps and vcmppd, and that of vpcmpd and similar, for each value of enum compare. */
 static const uint8_t float_predicates[] = {
 	[CMP_EQ] = 0x00,  [CMP_NE] = 0x0c,  [CMP_LT] = 0x11,  [CMP_LE] = 0x12,  [CMP_GT] = 0x1e,  [CMP_GE] = 0x1d,  [CMP_EQU] = 0x08,
 	[CMP_NEU] = 0x04, [CMP_LTU] = 0x19, [CMP_LEU] = 0x1a, [CMP_GTU] = 0x16, [CMP_GEU] = 0x15, [CMP_NUM] = 0x07, [CMP_NAN] = 0x03,
@@ -185,7 +185,7 @@ static void compare(struct run_compiler *c, struct vector_op op, unsigned k, uns
 	gpul_code_byte(&c->code, predicate);
 }
 
-/* Emit code that sets R9 to the results of the comparison in all lanes, which are compared 32, 16 or 8 at a time. */
+/* Emit code that compares all lanes, 32, 16 or 8 per vector register, and sets R9 to the 32 results. */
 static void compare_lanes(struct run_compiler *c, const struct insn *i, unsigned bytes, struct vector_op op, unsigned predicate)
 {
 	const uint8_t *a = gpul_values_source(c, i->a, bytes), *b = gpul_values_source(c, i->b, bytes);
@@ -199,10 +199,10 @@ static void compare_lanes(struct run_compiler *c, const struct insn *i, unsigned
 		}
 		compare(c, op, k, a[2 * n], b[2 * n], predicate);
 		compare(c, op, K_TEMP3, a[2 * n + 1], b[2 * n + 1], predicate);
-		gpul_code_mask(&c->code, MAP_0F, PREFIX_66, 1, 0x4b, k, K_TEMP3, k); /* kunpckbw */
+		gpul_code_mask(&c->code, MAP_0F, PREFIX_66, 1, 0x4b, k, K_TEMP3, k); /* kunpckbw: two masks of 8 lanes become one of 16 */
 	}
 	if (bytes > 2)
-		gpul_code_mask(&c->code, MAP_0F, NO_PREFIX, 1, 0x4b, K_TEMP, K_TEMP2, K_TEMP); /* kunpckwd */
+		gpul_code_mask(&c->code, MAP_0F, NO_PREFIX, 1, 0x4b, K_TEMP, K_TEMP2, K_TEMP); /* kunpckwd: 16 lanes to 32 */
 	gpul_code_mask_to(&c->code, R9, K_TEMP);
 }
 
@@ -227,7 +227,7 @@ void gpul_native_any_comparison(struct run_compiler *c, const struct insn *i, co
 	gpul_native_store_predicate(c, i->d);
 }
 
-/* Compile an operation on predicates: r's immediate; 0: a move. */
+/* Compile an operation on predicates, whose opcode is r->immediate; 0: a move. */
 void gpul_native_logic(struct run_compiler *c, const struct insn *i, const struct rule *r)
 {
 	gpul_native_load_predicate(c, i->a);

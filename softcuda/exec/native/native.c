@@ -6,19 +6,19 @@
 #include "softcuda/exec/native/native_internal.h"
 
 enum {
-	LEAST_WEIGHT = 2,   /* minimum weight of a run that is compiled: a load or two additions */
-	FEW_ROWS = 4096,    /* a kernel with fewer rows is compiled at once, in two milliseconds */
-	ROWS_PER_WARP = 16, /* a larger kernel is compiled after its rows / ROWS_PER_WARP warps, which take longer than compiling */
+	LEAST_WEIGHT = 2,   /* runs of a smaller weight are not compiled: a load has weight 2, an addition 1 */
+	FEW_ROWS = 4096,    /* a kernel of up to this many instructions is compiled before its first launch, in 2 ms */
+	ROWS_PER_WARP = 16, /* a larger kernel is compiled when n_insns / ROWS_PER_WARP warps have executed it */
 };
 
-/* A run, and where its code begins. */
+/* A run: its function, the index of its first instruction, and the offset of its machine code. */
 struct run {
 	struct func_code *code;
 	uint32_t row;
 	size_t at;
 };
 
-/* One memory mapping with the code of a kernel and the functions that it calls; the code follows this struct. */
+/* A memory mapping with the machine code of a kernel and the functions that it calls, which follows this struct. */
 struct native_code {
 	_Alignas(64) struct native_code *next;
 	size_t bytes; /* size of the mapping */
@@ -39,7 +39,7 @@ static bool is_branch(const struct insn *i)
 	return i->op == OP_BRA || i->op == OP_BRA_IF || i->op == OP_BRA_IFNOT;
 }
 
-/* Mark the rows that are branch targets. */
+/* Mark the instructions that are branch targets. */
 static void mark_targets(const struct func_code *code, bool *target)
 {
 	for (uint32_t k = 0; k < code->n_insns; k++) {
@@ -56,7 +56,8 @@ static void mark_targets(const struct func_code *code, bool *target)
 	}
 }
 
-/* True if the row can be part of a run, if need be by a call of its handler, which returns the next row or stops the warp. */
+/* Return true if the instruction can be part of a run: its handler, which the run may call, returns the next instruction or stops the
+ * warp. */
 static bool goes_straight_on(const struct insn *i)
 {
 	return i->op >= OP_ALU_FIRST || (i->op >= OP_LD_U8_16 && i->op <= OP_LD_U64_64) || i->op == OP_LDV || i->op == OP_LD_PARAM ||
@@ -110,7 +111,7 @@ static bool compile_function(struct program_compiler *p, struct func_code *code)
 	return done;
 }
 
-/* Make the code executable and let the runs call it, while other threads may execute the functions. */
+/* Make the machine code executable, and make it the handler of each run's first instruction, while other threads execute the functions. */
 static void install(struct gpul_exec_program *program, const struct program_compiler *p)
 {
 	const size_t bytes = sizeof(struct native_code) + p->c.code.n;
@@ -136,7 +137,7 @@ static void install(struct gpul_exec_program *program, const struct program_comp
 	}
 }
 
-/* Add the functions that this one calls to the list of those to compile. */
+/* Add the functions that this function calls by name to the list of functions to compile. */
 static void add_callees(const struct func_code *code, struct func_code **list)
 {
 	for (uint32_t k = 0; k < code->n_insns; k++) {
@@ -176,8 +177,8 @@ static void compile(struct func_code *code)
 	free(p.c.slow_rows);
 }
 
-/* Returns true if the function must be compiled now.  Only functions that are large compared with the number of warps wait, as a warp
- * may execute a row many times. */
+/* Returns true if the kernel must be compiled now.  A kernel that is large, compared with the number of warps that execute it, is compiled
+ * later, because compiling might take longer than it saves. */
 static bool is_worth_it(struct func_code *code, uint64_t n_warps)
 {
 	code->n_warps += n_warps;

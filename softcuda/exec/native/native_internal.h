@@ -1,17 +1,17 @@
 /* native_internal.h — runs of arithmetic instructions, compiled to AVX-512 code.
  *
- * A run is a sequence of decoded instructions (rows of insns) without control flow and warp operations, and without branch
- * targets except its start. Its code replaces the handler of its first instruction: it executes all of them and returns the
- * instruction after them.
+ * A run is a sequence of decoded instructions (also called rows, because they are elements of an array) without control flow and warp
+ * operations, and without branch targets except its first instruction. The machine code of a run replaces the handler of its first
+ * instruction: it executes all instructions of the run, and returns the instruction after the run.
  *
- *     row   instruction              handler
- *     10    mad.lo.s32 %r5, ...      code of rows 10 to 12  ── returns row 13
- *     11    cvt.rn.f32 %f1, %r5      its own: only if the code gives up at row 11
- *     12    add.f32    %f2, ...      its own
- *     13    ld.global  %f3, ...      its own
+ *     row   instruction              insn->run
+ *     10    mad.lo.s32 %r5, ...      machine code of rows 10 to 12  ── returns row 13
+ *     11    cvt.rn.f32 %f1, %r5      its handler: called only if the machine code falls back to it
+ *     12    add.f32    %f2, ...      its handler
+ *     13    bra ...                  its handler
  *
- * The code keeps values in vector registers, two for 32 lanes of 32 bits, and stores every result in the frame, as handlers do.
- * So it can leave any row to its handler, always or only in rare cases such as a NaN or an access outside the memory range that
+ * The code keeps values in vector registers, two for 32 lanes of 32 bits, and stores every result in the frame, as handlers do. So it can
+ * fall back to the handler of any row: always, or only in rare cases, such as a NaN or an access outside the memory range that
  * was accessed last. */
 #ifndef GPULOAD_SOFTCUDA_EXEC_NATIVE_NATIVE_INTERNAL_H
 #define GPULOAD_SOFTCUDA_EXEC_NATIVE_NATIVE_INTERNAL_H
@@ -20,32 +20,32 @@
 #include "softcuda/exec/program_internal.h"
 
 enum {
-	MAX_PARTS = 4, /* vector registers per value: 2 for 32 bits, 4 for 64 */
-	N_POOL = 28,   /* vector registers 0 to 27 hold values */
-	TEMP = 28,     /* the other four, TEMP to TEMP + 3, are free for use within a row */
+	MAX_PARTS = 4, /* maximum vector registers per value: 2 for 32-bit elements, 4 for 64-bit */
+	N_POOL = 28,   /* vector registers 0 to 27 hold values between instructions */
+	TEMP = 28,     /* TEMP to TEMP + 3 are temporary, for the code of one instruction */
 	MAX_VALUES = 16,
-	MAX_JUMPS = 12, /* maximum number of jumps from one row to its handler */
+	MAX_JUMPS = 12, /* maximum number of jumps to the handler in the code of one instruction */
 };
 
-/* Mask registers with the run's active lanes if not all are active: for 16 lanes LANES_0, LANES_16; for 8 lanes also LANES_8,
- * LANES_24. */
+/* Mask registers.  If not all lanes are active, LANES_n has the active lanes, shifted so that lane n is bit 0: for vectors of 16 lanes,
+ * LANES_0 and LANES_16 are used; for vectors of 8 lanes, all four.  K_TEMP... are temporary. */
 enum { LANES_0 = 1, LANES_16, LANES_8, LANES_24, K_TEMP, K_TEMP2, K_TEMP3 };
 
-/* A value in vector registers: the program's register or constant `ref`, read with this width. */
+/* A value in vector registers: the contents of the program's register or constant `ref`, read as elements of `bytes` bytes. */
 struct value {
 	opref ref;
-	uint8_t bytes;   /* bytes of an element: 2, 4 or 8; 0: this table entry is free */
-	uint8_t n_parts; /* number of distinct registers: 1 for a constant */
+	uint8_t bytes;   /* 2, 4 or 8; 0: this entry of the table is free */
+	uint8_t n_parts; /* number of vector registers in part[]: 1 for a constant */
 	uint8_t part[MAX_PARTS];
-	uint32_t used; /* the last row that used the value */
+	uint32_t used; /* index of the last instruction that used the value */
 };
 
-/* A row executed by its handler: always, or if one of its jumps is taken.  Afterwards the values are reloaded into their registers. */
+/* An instruction whose handler is called, always or if one of its jumps is taken.  Afterwards, the values are reloaded from the frame. */
 struct slow_row {
 	size_t jump[MAX_JUMPS];
 	unsigned n_jumps;
 	uint32_t row;
-	size_t resume; /* position in the code after the row */
+	size_t resume; /* position in the code after the instruction */
 	struct value values[MAX_VALUES];
 };
 
@@ -53,12 +53,12 @@ struct run_compiler {
 	struct code code;
 	const struct gpul_exec_program *program;
 	const struct insn *rows;
-	uint32_t row;          /* the row being compiled */
-	bool partial;          /* this code is for runs with inactive lanes */
-	bool ends_with_branch; /* the row after the run is a branch, which is called instead of returned */
+	uint32_t row;          /* index of the instruction being compiled */
+	bool partial;          /* this version of the code is for warps with inactive lanes */
+	bool ends_with_branch; /* the run is followed by a branch: the code ends by a jump to its handler */
 	struct value values[MAX_VALUES];
 	uint32_t free;        /* bit k: vector register k is free */
-	struct slow_row slow; /* the row being compiled, if it has jumps to its handler */
+	struct slow_row slow; /* the jumps to the handler of the instruction being compiled */
 	struct slow_row *slow_rows;
 	uint32_t n_slow_rows, room;
 };
@@ -66,27 +66,27 @@ struct run_compiler {
 /* ---- values.c: which value is in which register ---- */
 
 void gpul_values_forget(struct run_compiler *c);
-/* Return the registers of a source; they stay valid at least until the next row. */
+/* Return the vector registers of a source; they are valid at least until the next instruction. */
 const uint8_t *gpul_values_source(struct run_compiler *c, opref ref, unsigned bytes);
-/* Registers for a result. */
+/* Allocate vector registers for a result. */
 struct value gpul_values_result(struct run_compiler *c, unsigned bytes);
-/* Free a result that is no longer needed. */
+/* Free the vector registers of a result without storing it. */
 void gpul_values_drop(struct run_compiler *c, struct value *result);
-/* Store the result in the program's register ref, and remember its vector registers. */
+/* Emit code that stores the result in the program's register `ref`.  Later instructions find it in its vector registers. */
 void gpul_values_store(struct run_compiler *c, opref ref, struct value *result);
 
-/* Return the mask register with the active lanes of part k, of 8 or 16 lanes; NO_MASK if all lanes are active. */
+/* Return the mask register of the active lanes in vector register k of a value, which has 8 or 16 lanes; NO_MASK: all are active. */
 unsigned gpul_native_active(const struct run_compiler *c, bool of_eight, unsigned k);
-/* Load predicate ref into R9; or combine R9 with it by an operation. */
+/* Emit code that loads predicate `ref` into R9; or that combines R9 with the predicate by the opcode `op`. */
 void gpul_native_load_predicate(struct run_compiler *c, opref ref);
 void gpul_native_combine_predicate(struct run_compiler *c, unsigned op, opref ref);
-/* Write R9, a predicate of 32 lanes, to the active lanes of predicate ref; overwrites R9 and R10. */
+/* Emit code that stores the bits of R9 in the active lanes of predicate `ref`; it overwrites R9 and R10. */
 void gpul_native_store_predicate(struct run_compiler *c, opref ref);
-/* Load the values of this table into their registers. */
+/* Emit code that loads the values of this table from the frame into their vector registers. */
 void gpul_values_reload(struct run_compiler *c, const struct value *values);
-/* Return the register of the base of an operand's bank. */
+/* Return the general register that holds the address of an operand's bank. */
 enum gpr gpul_native_bank(opref ref);
-/* If the condition holds, let the handler execute this row.  Must come before the row stores anything. */
+/* Emit a jump, taken if the condition holds, to a call of the instruction's handler.  Must come before the instruction stores anything. */
 void gpul_native_give_up(struct run_compiler *c, int condition);
 
 /* ---- rules.c: arithmetic; native_memory.c: loads and stores ---- */
@@ -98,14 +98,14 @@ void gpul_native_access(struct run_compiler *c, const struct insn *i);
 
 /* ---- run.c ---- */
 
-/* How much a run gains from this row; 0 if its handler executes it. */
+/* Return how much time compiling this instruction saves, in arbitrary units; 0: its handler executes it. */
 unsigned gpul_native_weight(const struct insn *i);
-/* Append the code of a run of n rows; false: out of memory. */
+/* Append the code of a run of n instructions; false: out of memory. */
 bool gpul_native_run(struct run_compiler *c, const struct insn *rows, uint32_t n);
 
 /* ---- native.c ---- */
 
-/* Call before n_warps warps execute the kernel: compiles it and the functions that it calls once that is worthwhile.  Any thread. */
+/* Compile the kernel and the functions that it calls, if that is worthwhile.  Any thread may call it, before n_warps more warps run. */
 void gpul_native_prepare(const struct func_code *kernel, uint64_t n_warps);
 /* Free the code of all functions of the program. */
 void gpul_native_free(struct gpul_exec_program *p);

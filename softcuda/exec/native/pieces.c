@@ -1,4 +1,4 @@
-/* pieces.c — code sequences that several rules share. */
+/* pieces.c — sequences of machine instructions that several rules use. */
 #include "softcuda/exec/native/rules_internal.h"
 
 static const struct vector_op equal_d = D0F(0x76), unordered_ps = PS(0xc2), unordered_pd = PD(0xc2), extract = Q3A(0x3b),
@@ -47,7 +47,7 @@ void gpul_native_narrow_pair(struct run_compiler *c, struct vector_op op, unsign
 	const unsigned to[] = { d, TEMP + 1 }, from[] = { low, high };
 
 	for (unsigned k = 0; k < 2; k++)
-		if (op.map == MAP_0F38) /* an opcode of CUT(), whose destination is in ModRM.rm */
+		if (op.map == MAP_0F38) /* a CUT() opcode, whose destination is encoded in ModRM.rm */
 			gpul_native_vector(c, op, from[k], 0, to[k]);
 		else
 			gpul_native_vector(c, op, to[k], 0, from[k]);
@@ -60,14 +60,14 @@ static void compare_part(struct run_compiler *c, const struct rule *r, const str
 
 	if (r->check == CHECK_RANGE) {
 		gpul_code_vector(&c->code, equal_d, mask, d->part[k], TEMP, lanes);
-	} else { /* if all lanes are active, one comparison tests two registers */
+	} else { /* if all lanes are active, one unordered comparison finds a NaN in two registers */
 		gpul_code_vector(&c->code, d->bytes == 8 ? unordered_pd : unordered_ps, mask, d->part[k], d->part[c->partial ? k : k + 1],
 				 lanes);
 		gpul_code_byte(&c->code, UNORDERED);
 	}
 }
 
-/* Give up if the result of an active lane is a rare value: NaN, or 0x80000000. */
+/* Emit code that falls back to the handler if the result of an active lane is NaN (CHECK_NAN) or 0x80000000 (CHECK_RANGE). */
 static void check_result(struct run_compiler *c, const struct rule *r, const struct value *d)
 {
 	const unsigned step = r->check == CHECK_NAN && !c->partial ? 2 : 1;

@@ -1,7 +1,7 @@
-/* rules.c — the instructions that are compiled, and the code for each.
+/* rules.c — the rules: which instructions are compiled, and to which machine instructions.
  *
- * The code computes what the handlers compute (run/run_*.c), inactive lanes included. If a CPU instruction differs from the GPU's
- * in rare results, the code gives up and leaves the row to its handler:
+ * The machine code computes what the handlers compute (run/run_*.c), even for inactive lanes. If a CPU instruction differs from the GPU's
+ * in rare results, the code falls back to the handler for these:
  *   NaN        f32 results are 0x7fffffff, f64 results have a payload by priority
  *   integers   a float that is out of range becomes 0x80000000 on CPUs, the nearest integer on GPUs */
 #include "softcuda/exec/native/rules_internal.h"
@@ -41,7 +41,7 @@ static const struct rule rules[N_OPS] = {
 	RULE(MIN_S32, two, 4, OP(D38(0x39))), RULE(MIN_S64, two, 8, OP(Q38(0x39))), RULE(MIN_U32, two, 4, OP(D38(0x3b))), RULE(MIN_U64, two, 8, OP(Q38(0x3b))),
 	RULE(MAX_S32, two, 4, OP(D38(0x3d))), RULE(MAX_S64, two, 8, OP(Q38(0x3d))), RULE(MAX_U32, two, 4, OP(D38(0x3f))), RULE(MAX_U64, two, 8, OP(Q38(0x3f))),
 
-	/* rules for bits */
+	/* rules for bitwise operations */
 	RULE(AND_16, two, 2, OP(D0F(0xdb))), RULE(AND_32, two, 4, OP(D0F(0xdb))), RULE(AND_64, two, 8, OP(PD(0xdb))),
 	RULE(OR_16, two, 2, OP(D0F(0xeb))), RULE(OR_32, two, 4, OP(D0F(0xeb))), RULE(OR_64, two, 8, OP(PD(0xeb))),
 	RULE(XOR_16, two, 2, OP(D0F(0xef))), RULE(XOR_32, two, 4, OP(D0F(0xef))), RULE(XOR_64, two, 8, OP(PD(0xef))),
@@ -49,7 +49,7 @@ static const struct rule rules[N_OPS] = {
 	RULE(SHL_32, shift, 4, OP(D38(0x47))), RULE(SHL_64, shift, 8, OP(Q38(0x47))), RULE(SHR_U32, shift, 4, OP(D38(0x45))), RULE(SHR_U64, shift, 8, OP(Q38(0x45))),
 	RULE(SHR_S32, shift, 4, OP(D38(0x46))), RULE(SHR_S64, shift, 8, OP(Q38(0x46))), PLAIN(SHF_L_WRAP, funnel_left, 4), PLAIN(SHF_R_WRAP, funnel_right, 4),
 
-	/* floats; vrangeps and vrangepd with 4 and 5: the lesser and the greater number */
+	/* rules for floats; vrangeps and vrangepd with the immediates 4 and 5 compute minimum and maximum */
 	FLOATS(ADD, two, 0x58), FLOATS(MUL, two, 0x59), FLOATS(SUB, two, 0x5c), FLOATS(DIV, two, 0x5e), FLOATS(SQRT, one, 0x51),
 	CHECKED(FMA_F32, fused, 4, OP(D38(0xa8))), CHECKED(FMA_F64, fused, 8, OP(Q38(0xa8))), CHECKED(FMA_F32_ANY, rounded, 4, OP(D38(0xa8))),
 	CHECKED(ADD_F32_ANY, rounded, 4, OP(PS(0x58))), CHECKED(SUB_F32_ANY, rounded, 4, OP(PS(0x5c))), CHECKED(MUL_F32_ANY, rounded, 4, OP(PS(0x59))),
@@ -60,7 +60,7 @@ static const struct rule rules[N_OPS] = {
 	CHECKED(NEG_F32, constant, 4, OP(D0F(0xef)), .bits = 0x80000000), CHECKED(NEG_F64, constant, 8, OP(PD(0xef)), .bits = (uint64_t)1 << 63),
 	CHECKED(ABS_F32, constant, 4, OP(D0F(0xdb)), .bits = 0x7fffffff), CHECKED(ABS_F64, constant, 8, OP(PD(0xdb)), .bits = INT64_MAX),
 
-	/* conversions; vrndscaleps and vrndscalepd with 8 to 11: to nearest, down, up, to zero */
+	/* rules for conversions; vrndscaleps and vrndscalepd with the immediates 8 to 11 round to nearest, down, up, to zero */
 	RULE(CVT_U32_U16, widen, 4, OP(D38(0x33))), RULE(CVT_S32_S16, widen, 4, OP(D38(0x23))), RULE(EXT_U16_32, widen, 4, OP(D38(0x33))),
 	RULE(EXT_S16_32, widen, 4, OP(D38(0x23))), RULE(CVT_16_32, narrow, 2, OP(CUT(0x33))), RULE(CUT_32_16, narrow, 2, OP(CUT(0x33))),
 	RULE(CVT_S64_S32, widen, 8, OP(D38(0x25))), RULE(EXT_S32_64, widen, 8, OP(D38(0x25))), RULE(CVT_U64_U32, widen, 8, OP(D38(0x35))),

@@ -5,7 +5,7 @@
 #include "softcuda/exec/native/native_internal.h"
 #include "softcuda/exec/exec_select_internal.h"
 
-/* results for which the code gives up */
+/* results for which the machine code falls back to the handler: none, NaN, integer out of range */
 enum check { NO_CHECK, CHECK_NAN, CHECK_RANGE };
 
 struct rule;
@@ -13,14 +13,14 @@ typedef void compile_fn(struct run_compiler *c, const struct insn *i, const stru
 
 struct rule {
 	compile_fn *compile; /* generates the code; NULL: the instruction is not compiled */
-	uint8_t bytes;       /* bytes of an element of the destination; in comparisons, of the sources */
+	uint8_t bytes;       /* bytes of an element of the destination; of the sources for comparisons */
 	uint8_t check;       /* a value of enum check */
 	struct vector_op op, op2;
-	uint8_t has_immediate, immediate; /* immediate: the last byte of op, if has_immediate */
-	uint64_t bits;                    /* a constant operand */
+	uint8_t has_immediate, immediate; /* immediate operand of op, which is its last byte, if has_immediate */
+	uint64_t bits;                    /* a constant that is an operand of op */
 };
 
-/* Opcodes, by their operands: packed singles and doubles, 32-bit and 64-bit integers of each map. */
+/* Encodings of opcodes.  PS, PD: packed floats and doubles; D, Q: 32-bit and 64-bit integers, in the opcode map 0F, 0F38 or 0F3A. */
 #define PS(code)       { MAP_0F, NO_PREFIX, 0, code }
 #define PD(code)       { MAP_0F, PREFIX_66, 1, code }
 #define D0F(code)      { MAP_0F, PREFIX_66, 0, code }
@@ -31,28 +31,28 @@ struct rule {
 #define F3(wide, code) { MAP_0F, PREFIX_F3, wide, code }
 #define F2(wide, code) { MAP_0F, PREFIX_F2, wide, code }
 #define F3_38(code)    { MAP_0F38, PREFIX_F3, 0, code }
-#define CUT(code)      F3_38(code) /* vpmovqd, vpmovdw: the destination is in ModRM.rm */
+#define CUT(code)      F3_38(code) /* vpmovqd, vpmovdw, whose destination is encoded in ModRM.rm */
 
-/* ---- pieces.c: parts of the code of a row ---- */
+/* ---- pieces.c ---- */
 
 void gpul_native_vector(struct run_compiler *c, struct vector_op op, unsigned d, unsigned s1, unsigned s2);
 void gpul_native_vector_imm(struct run_compiler *c, struct vector_op op, unsigned d, unsigned s1, unsigned s2, unsigned imm);
-/* Mask register k |= s. */
+/* Emit k |= s, for mask registers. */
 void gpul_native_mask_or(struct run_compiler *c, unsigned k, unsigned s);
-/* Set the CPU's flags from mask register K_TEMP. */
+/* Emit code that sets the zero flag if mask register K_TEMP is 0. */
 void gpul_native_test_mask(struct run_compiler *c);
-/* d = `bits` in all elements, of 32 or 64 bits; overwrites R9. */
+/* Emit code that sets all 32-bit (wide: 64-bit) elements of vector register d to `bits`; it overwrites R9. */
 void gpul_native_set_all(struct run_compiler *c, unsigned d, uint64_t bits, bool wide);
-/* Return the register with half h of a value's registers: the value's own, or `temp` with a copy of an upper half. */
+/* Return a vector register whose lower half is half h of a value: one of the value's registers, or `temp` with a copy of an upper half. */
 unsigned gpul_native_half(struct run_compiler *c, const uint8_t *parts, unsigned h, unsigned temp);
-/* d = the elements of two registers, each converted by op to half its width. */
+/* Emit code that narrows the elements of two vector registers by op, and stores all of them in d. */
 void gpul_native_narrow_pair(struct run_compiler *c, struct vector_op op, unsigned d, unsigned low, unsigned high);
-/* Check the result, and store it in register d of the program. */
+/* Emit code that checks the result (r->check), and stores it in the program's register d. */
 void gpul_native_finish(struct run_compiler *c, const struct rule *r, opref d, struct value *result);
 
 /* ---- arithmetic.c ---- */
 
-compile_fn gpul_native_one, gpul_native_two, gpul_native_rounded; /* d = op(a); op(a, b); with rounding: op(a, b) or a * b + c */
+compile_fn gpul_native_one, gpul_native_two, gpul_native_rounded; /* op(a); op(a, b); op(a, b) or a * b + c with a rounding mode */
 compile_fn gpul_native_constant, gpul_native_constant_first;      /* op(a, bits); op(bits, a) */
 compile_fn gpul_native_fused, gpul_native_multiply_add;           /* a * b + c; op2(op(a, b), c) */
 compile_fn gpul_native_lop3, gpul_native_not, gpul_native_shift, gpul_native_funnel_left, gpul_native_funnel_right, gpul_native_saturate;
@@ -60,9 +60,9 @@ compile_fn gpul_native_upper_product, gpul_native_wide_product, gpul_native_wide
 
 /* ---- moves.c ---- */
 
-compile_fn gpul_native_widen, gpul_native_narrow; /* conversions to twice the width, and back */
+compile_fn gpul_native_widen, gpul_native_narrow; /* conversions to twice and to half the width */
 compile_fn gpul_native_copy, gpul_native_choose, gpul_native_pack, gpul_native_unpack, gpul_native_permute, gpul_native_address;
-/* the functions named logic compute with predicates */
+/* ..._logic: operations on predicates */
 compile_fn gpul_native_comparison, gpul_native_any_comparison, gpul_native_logic, gpul_native_logic_not;
 
 #endif

@@ -1,15 +1,14 @@
-/* run.c — compiles a run, which is a sequence of instructions without control flow, twice: for warps whose lanes are all active, and
- * for warps with inactive lanes. */
+/* run.c — compiles a run (a sequence of instructions without control flow) twice: for warps without and with inactive lanes. */
 #include <stdlib.h>
 
 #include "softcuda/exec/native/native_internal.h"
 
-/* upper bound for the code of one row */
+/* upper bound for the machine code of one instruction */
 enum { ROW_BYTES = 2048 };
 
 unsigned gpul_native_weight(const struct insn *i)
 {
-	if (i->inner) /* the instruction has a guard */
+	if (i->inner) /* an instruction with a guard is executed by its handler */
 		return 0;
 	return gpul_native_computes(i) ? 1 : gpul_native_accesses(i) ? 2 : 0;
 }
@@ -30,7 +29,7 @@ static void load_lane_masks(struct code *c)
 		gpul_code_mask_shift(c, lanes[k], LANES_0, lanes[k + 1]);
 }
 
-/* Emit code that sets RSI to the address of the row, and RAX to its handler. */
+/* Emit code that sets RSI to the address of instruction `row` of the run, and RAX to its handler. */
 static void prepare_handler(struct run_compiler *c, uint32_t row)
 {
 	op_fn *const handler = c->rows[row].run;
@@ -42,14 +41,15 @@ static void prepare_handler(struct run_compiler *c, uint32_t row)
 	gpul_code_set64(&c->code, RAX, address);
 }
 
-/* Call the handler; if it returns another row than the next, return that.  It may overwrite all registers that the code uses. */
+/* Emit a call of the handler of instruction `row`.  If it does not return the next instruction, the run returns what it has returned.  The
+ * handler may overwrite all registers, so they are loaded again. */
 static void execute_by_handler(struct run_compiler *c, uint32_t row)
 {
 	size_t on;
 
 	gpul_code_push(&c->code, RDI);
 	gpul_code_push(&c->code, RSI);
-	gpul_code_push(&c->code, RSI); /* aligns the stack */
+	gpul_code_push(&c->code, RSI); /* aligns the stack to 16 bytes */
 	prepare_handler(c, row);
 	gpul_code_call(&c->code, RAX);
 	gpul_code_pop(&c->code, RSI);
@@ -103,7 +103,7 @@ static bool compile_row(struct run_compiler *c)
 	return note_slow_row(c);
 }
 
-/* Return the row after the run; or, if that row is a branch, call its handler and return the result. */
+/* Emit the end of a run: return the instruction after it, or, if that is a branch, jump to its handler. */
 static void end_run(struct run_compiler *c, uint32_t n)
 {
 	if (c->ends_with_branch) {
@@ -116,7 +116,7 @@ static void end_run(struct run_compiler *c, uint32_t n)
 	}
 }
 
-/* Generate the code of the rows, of the run's end, and of the rows that their handlers execute in rare cases. */
+/* Emit the code of all instructions, the end of the run, and then the calls of handlers to which the code of instructions jumps. */
 static bool compile_rows(struct run_compiler *c, uint32_t n)
 {
 	c->n_slow_rows = 0;

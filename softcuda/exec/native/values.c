@@ -1,9 +1,9 @@
-/* values.c — the values that a run's code keeps in vector registers; and predicates, which it does not keep there. */
+/* values.c — which values the code of a run has in vector registers; loads and stores of predicates, which it does not keep. */
 #include "softcuda/exec/native/native_internal.h"
 
 static const struct vector_op load = { MAP_0F, NO_PREFIX, 0, 0x28 }, store32 = { MAP_0F, NO_PREFIX, 0, 0x29 },
 			      store64 = { MAP_0F, PREFIX_66, 1, 0x29 },
-			      store16 = { MAP_0F, PREFIX_F2, 1, 0x7f }; /* vmovaps, vmovapd, vmovdqu16 */
+			      store16 = { MAP_0F, PREFIX_F2, 1, 0x7f }; /* load, store32: vmovaps; store64: vmovapd; store16: vmovdqu16 */
 
 enum { VECTOR_BYTES = 64 };
 
@@ -28,7 +28,7 @@ void gpul_values_forget(struct run_compiler *c)
 	c->free = (1u << N_POOL) - 1;
 }
 
-/* The least recently used of the values that this row does not use. */
+/* Return the least recently used value that the current instruction does not use. */
 static struct value *oldest(struct run_compiler *c)
 {
 	struct value *found = NULL;
@@ -44,7 +44,7 @@ static unsigned take_register(struct run_compiler *c)
 	unsigned k;
 
 	if (!c->free)
-		release(c, oldest(c)); /* always possible: a row uses less than half of the registers */
+		release(c, oldest(c)); /* there is one, because an instruction uses less than half of the registers */
 	k = (unsigned)__builtin_ctz(c->free);
 	c->free &= ~(1u << k);
 	return k;
@@ -99,8 +99,8 @@ void gpul_values_drop(struct run_compiler *c, struct value *result)
 	release(c, result);
 }
 
-/* Forget the values that a result overwrites: a program register may share its place with an older one of the same width, or
- * have been read with another width. */
+/* Forget the values in vector registers that a store to the program's register `ref` makes invalid: values of registers that share its slot
+ * in the frame, and values of the same register that were read with another width. */
 static void forget_place(struct run_compiler *c, opref ref, unsigned bytes)
 {
 	const uint32_t from = ref & ~3u, end = from + LANES * bytes;
@@ -155,7 +155,7 @@ void gpul_native_combine_predicate(struct run_compiler *c, unsigned op, opref re
 	gpul_code_alu_memory(&c->code, op, R9, gpul_native_bank(ref), ref & ~3u);
 }
 
-/* Take the new bits for active lanes and the old bits for the others. */
+/* With inactive lanes: (new & mask) | (old & ~mask). */
 void gpul_native_store_predicate(struct run_compiler *c, opref ref)
 {
 	if ((ref & 3) == BANK_SCRATCH)
