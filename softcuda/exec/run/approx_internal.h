@@ -1,15 +1,14 @@
-/* approx_internal.h — sin, cos, lg2, ex2 and tanh of a float, without branches, so that loops over
- * lanes vectorise.  Taylor polynomials in double: their relative error is below 2^-33, so that almost all of the
- * error comes from the final rounding to float. */
+/* approx_internal.h — sin, cos, lg2, ex2 and tanh of a float, without branches, so that the compiler can vectorise loops over lanes.  They
+ * are Taylor polynomials in double, whose relative error is below 2^-33: almost all of the error comes from the final rounding to float. */
 #ifndef GPULOAD_SOFTCUDA_EXEC_RUN_APPROX_INTERNAL_H
 #define GPULOAD_SOFTCUDA_EXEC_RUN_APPROX_INTERNAL_H
 
 #include "softcuda/exec/run/float_internal.h"
 
-/* Adding 1.5 * 2^52 leaves the nearest integer in the low bits of a double. */
+/* Adding 1.5 * 2^52 to a double rounds it to an integer, which is then in the low bits of its fraction. */
 #define ROUNDER 0x1.8p52
 
-/* 2^x for |x| < 1000: 2^n by its exponent field, 2^f (|f| <= 1/2) as e^(f ln 2). */
+/* Return 2^x for |x| < 1000 as 2^n 2^f, with n the nearest integer: 2^n is an exponent field, 2^f = e^(f ln 2) a polynomial. */
 static inline double exp2_double(double x)
 {
 	const double shifted = x + ROUNDER, f = (x - (shifted - ROUNDER)) * 0x1.62e42fefa39efp-1;
@@ -29,12 +28,12 @@ static inline double exp2_double(double x)
 
 static inline float approx_ex2(float x)
 {
-	const float limited = x > 200.0f ? 200.0f : x < -200.0f ? -200.0f : x; /* beyond 200 the result is +inf or 0 */
+	const float limited = x > 200.0f ? 200.0f : x < -200.0f ? -200.0f : x; /* for |x| > 200, the result as a float is +inf or 0 */
 	const float r = (float)exp2_double((double)limited);
 	return x == x ? r : x;
 }
 
-/* tanh x = (e - 1) / (e + 1) with e = 2^(2x log2(e)); near 0, where that loses precision, x - x^3/3. */
+/* Return tanh x = (y - 1) / (y + 1) with y = exp(2x); near 0, where this formula loses precision, x - x^3/3. */
 static inline float approx_tanh(float x)
 {
 	const float limited = x > 20.0f ? 20.0f : x < -20.0f ? -20.0f : x;
@@ -44,9 +43,9 @@ static inline float approx_tanh(float x)
 	return x == x ? (f == 0 ? x : f) : x;
 }
 
-/* sin((q + f) pi/2) for |f| <= 1/2: sin or cos of f pi/2 with a sign, by the low bits of q.  The
- * argument times 2/pi has 53 bits: for floats beyond 2^29 no bit of the result is right, and floats
- * beyond 2^50 are replaced by 0 (PTX gives no error bound beyond 2 pi). */
+/* Return sin(x + quarter pi/2).  With the sum as (q + f) pi/2, |f| <= 1/2, the result is sin or cos of f pi/2, with a sign, by the low bits
+ * of q.  x times 2/pi has 53 bits, so for |x| > 2^29 no bit of the result is right, and |x| > 2^50 counts as 0 (PTX has no error bound
+ * beyond 2 pi). */
 static inline float sine_of(float x, unsigned quarter)
 {
 	const double turns = fabsf(x) < 0x1p50f ? (double)x * 0x1.45f306dc9c883p-1 : 0.0;
@@ -80,10 +79,10 @@ static inline float approx_cos(float x)
 	return sine_of(x, 1);
 }
 
-/* log2 of m 2^e with m in [sqrt(1/2), sqrt(2)): e + 2/ln2 atanh((m - 1) / (m + 1)). */
+/* Return log2 x: with x = m 2^e and m in [sqrt(1/2), sqrt(2)), that is e + 2/ln2 atanh((m - 1) / (m + 1)). */
 static inline float approx_lg2(float x)
 {
-	const uint64_t u = bits_of64((double)x); /* a subnormal float is a normal double */
+	const uint64_t u = bits_of64((double)x); /* a subnormal float becomes a normal double, so it needs no special case */
 	const uint64_t half = 0x3fe6a09e00000000;
 	const uint64_t shifted = u - half;
 	const double e = (double)(int32_t)((int64_t)shifted >> 52);

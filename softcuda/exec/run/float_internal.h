@@ -1,8 +1,8 @@
-/* float_internal.h — floating-point semantics of GPUs that CPUs do not have: flush to zero, saturation, one NaN
- * pattern, directed rounding per instruction.
+/* float_internal.h — floating-point semantics of GPUs that CPUs do not have: flush to zero, saturation, one NaN pattern, rounding modes per
+ * instruction.
  *
- * NaN: a single-precision (half-precision) result that is NaN is 0x7fffffff (0x7fff), as on GPUs; PTX ISA 9.7.3 leaves
- * the pattern open and specifies payloads for f64 only: see with_payload(). */
+ * An f32 result that is NaN is 0x7fffffff, an f16 or bf16 result 0x7fff, as on GPUs; PTX ISA 9.7.3 does not specify the pattern. Only for
+ * f64 it specifies payloads: see with_payload(). */
 #ifndef GPULOAD_SOFTCUDA_EXEC_RUN_FLOAT_INTERNAL_H
 #define GPULOAD_SOFTCUDA_EXEC_RUN_FLOAT_INTERNAL_H
 
@@ -48,17 +48,17 @@ static inline double double_of(uint64_t u)
 	return x;
 }
 
-/* .ftz of an operand: a subnormal becomes zero with the same sign. */
+/* Apply .ftz to an operand: a subnormal number becomes zero with the same sign. */
 static inline float flush(float x)
 {
 	const uint32_t u = bits_of(x);
 	return float_of((u & 0x7f800000) ? u : u & 0x80000000);
 }
 
-/* .ftz of a result.  Observed on sm_90: a result is tiny if it is subnormal after rounding to 24 bits with an unlimited
- * exponent.  0x3f7fffff * 0x00800000 is (1 - 2^-24) * 2^-126: as a subnormal it would round up to the least
- * normal number, but it fits in 24 bits, so it is tiny and becomes zero.  `scaled` is the result of the same operation
- * times SCALE, which is rounded to 24 bits (its value does not matter for large operands). */
+/* Apply .ftz to a result.  Observed on sm_90: a result becomes zero if it is less than 2^-126 after rounding to 24 bits with an unlimited
+ * exponent range.  For example, 0x3f7fffff * 0x00800000 is (1 - 2^-24) * 2^-126: an IEEE subnormal rounds up to 2^-126, but the product
+ * fits in 24 bits, so it becomes zero.  `scaled` is the result of the same operation times SCALE, which a float rounds to 24 bits (its
+ * value does not matter for large operands). */
 #define SCALE 0x1p24f
 static inline float flush_result(float r, float scaled)
 {
@@ -76,10 +76,10 @@ static inline double quiet(double x)
 	return x == x ? x : double_of(bits_of64(x) | 0x0008000000000000);
 }
 
-/* Return the double result r; if it is NaN: the first NaN among a, b and c, made quiet, or the CPU's NaN for 0 / 0.
- * PTX specifies that a payload is kept, but not of which operand; CPUs and compilers choose by operand order, which would
- * differ between builds.  Observed on sm_90: the second operand has priority, then the third, then the first; in a
- * division the first operand has priority.  Callers pass the operands in order of priority. */
+/* Return r, a result in double; if it is NaN, return the first NaN among a, b and c, made quiet, or the CPU's NaN for 0 / 0.  PTX specifies
+ * that the payload of a NaN operand is kept, but not of which one; CPUs choose by the order of operands, which compilers may change.
+ * Observed on sm_90: the second operand has priority, then the third, then the first; in a division, the first operand has priority.
+ * Callers pass the operands in this order of priority. */
 static inline double with_payload(double r, double a, double b, double c)
 {
 	const uint64_t quiet = 0x0008000000000000;
@@ -87,7 +87,7 @@ static inline double with_payload(double r, double a, double b, double c)
 	return r == r ? r : double_of(u | quiet);
 }
 
-/* .sat: clamp to [0, 1]; NaN and -0 become +0. */
+/* Apply .sat: clamp to [0, 1]; NaN and -0 become +0. */
 static inline float saturate(float x)
 {
 	return x > 0.0f ? (x < 1.0f ? x : 1.0f) : 0.0f;
@@ -98,10 +98,10 @@ static inline double saturate64(double x)
 	return x > 0.0 ? (x < 1.0 ? x : 1.0) : 0.0;
 }
 
-/* If one operand is NaN the result is the other one; -0 is less than +0; both NaN: NaN. */
+/* Return the lesser operand, where -0 is less than +0.  If one is NaN, return the other; if both are NaN, return NaN. */
 static inline float min_f32(float x, float y)
 {
-	const float m = x < y ? x : y < x ? y : float_of(bits_of(x) | bits_of(y)); /* equal: same, or +-0 */
+	const float m = x < y ? x : y < x ? y : float_of(bits_of(x) | bits_of(y)); /* if equal, both are the same, or +0 and -0 */
 	return x != x ? canonical(y) : y != y ? x : m;
 }
 
@@ -111,7 +111,7 @@ static inline float max_f32(float x, float y)
 	return x != x ? canonical(y) : y != y ? x : m;
 }
 
-/* min or max with modifiers.  .xorsign.abs: min(|x|, |y|) with the sign of x xor the sign of y. */
+/* Return min or max with the modifiers in flags.  .xorsign.abs: min(|x|, |y|), with the XOR of the two signs. */
 INLINE float choose_f32(float x, float y, unsigned flags, bool want_max)
 {
 	if ((flags & FLAG_NAN) && (x != x || y != y))
@@ -136,8 +136,8 @@ static inline double max_f64(double x, double y)
 	return x != x ? quiet(y) : y != y ? x : m;
 }
 
-/* x as a float, rounded to odd: inexact results have their last bit set.  Rounding the result again, to at least two bits fewer, is
- * then correct.  Source: Boldo, Melquiond, Emulation of FMA and correctly rounded sums, 2008. */
+/* Return x as a float, rounded to odd: the last bit of an inexact result is set.  Then rounding the float again, to at least two bits
+ * fewer, gives the same as rounding x once.  Source: Boldo, Melquiond, Emulation of FMA and correctly rounded sums, 2008. */
 static inline float odd_float(double x)
 {
 	const float f = (float)x;
@@ -149,7 +149,7 @@ static inline float odd_float(double x)
 	return float_of(u);
 }
 
-/* p + c rounded to odd in double: Knuth's two-sum gives the error of the rounded sum exactly. */
+/* Return p + c as a double, rounded to odd.  Knuth's two-sum computes the exact error of the rounded sum. */
 static inline double odd_sum(double p, double c)
 {
 	const double s = p + c, t = s - p, error = (p - (s - t)) + (c - t);
@@ -170,7 +170,7 @@ static inline float odd_sum_f32(float p, float c)
 	return float_of(u);
 }
 
-/* a * b + c, rounded once.  Without FMA instructions: the product is exact in double. */
+/* Return a * b + c, rounded once.  Without FMA instructions, the product is exact in double, and the sum is rounded to odd. */
 static inline float fma_f32(float a, float b, float c)
 {
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
@@ -182,11 +182,11 @@ static inline float fma_f32(float a, float b, float c)
 
 /* ---- directed rounding --------------------------------------------------------------------------- */
 
-/* Set the rounding mode, which only the ANY handlers change.  Their operands are volatile variables, or pass through
- * KEEP_HERE(), so that the compiler moves no operation before round_by() or after round_nearest_again(). */
+/* Set the rounding mode; only handlers whose name ends in ANY do this.  Their operands are volatile variables, or pass through KEEP_HERE(),
+ * so that the compiler moves no operation before round_by() or after round_nearest_again(). */
 static inline void set_rounding(unsigned round)
 {
-#if defined(__FMA__) /* no fma() of the C library: nothing uses the x87 unit, whose mode takes long to set */
+#if defined(__FMA__) /* with FMA instructions, no code uses the x87 unit, whose mode fesetround() also sets, slowly */
 	static const uint8_t modes[] = { 0, 3, 1, 2 };
 	_mm_setcsr((_mm_getcsr() & ~(uint32_t)_MM_ROUND_MASK) | (uint32_t)modes[round] << 13);
 #else

@@ -1,8 +1,7 @@
-/* half_internal.h — floating-point formats of 16 bits and fewer, and tf32: to float or double, and back.
+/* half_internal.h — conversions of floating-point formats of 16 bits and fewer, and tf32, to float or double, and back.
  *
- * Conversions of arrays of f16 and bf16 are vector code: n is a multiple of 8; narrowing rounds to nearest even; every
- * NaN becomes 0x7fff.  For less frequent conversions one function supports all formats and roundings, by integer
- * arithmetic on the bits of a double. */
+ * Conversions of arrays of f16 and bf16 are vector code: n is a multiple of 8; conversions from float round to nearest even, and give
+ * 0x7fff for every NaN.  For rare conversions, small_from_double() supports all formats and roundings. */
 #ifndef GPULOAD_SOFTCUDA_EXEC_RUN_HALF_INTERNAL_H
 #define GPULOAD_SOFTCUDA_EXEC_RUN_HALF_INTERNAL_H
 
@@ -12,8 +11,8 @@
 #include <immintrin.h>
 #endif
 
-/* Convert one f16 by integer operations: shift the fraction, and scale by an exact float multiplication,
- * which also normalises subnormals; infinity and NaN get the exponent 255. */
+/* Convert an f16 to float: shift exponent and fraction to their positions in a float, and correct the exponent by an exact multiplication,
+ * which also normalises subnormal numbers; infinity and NaN get the exponent 255. */
 static inline float f16_to_float(uint16_t h)
 {
 	const uint32_t magnitude = h & 0x7fffu, sign = (uint32_t)(h & 0x8000u) << 16;
@@ -22,7 +21,8 @@ static inline float f16_to_float(uint16_t h)
 	return float_of(sign | (magnitude >= 0x7c00 ? special : bits_of(scaled)));
 }
 
-/* Convert a float to f16, rounded to nearest even.  For a subnormal result, adding 0.5 moves its last bit to the last bit of the float. */
+/* Convert a float to f16, rounded to nearest even.  A subnormal result is rounded by adding 0.5: the sum has its last bit at 2^-24, like
+ * f16. */
 static inline uint16_t f16_from_float(float x)
 {
 	const uint32_t u = bits_of(x), magnitude = u & 0x7fffffff, sign = u >> 16 & 0x8000;
@@ -113,8 +113,8 @@ static inline void narrow_half(uint16_t *h, const float *x, unsigned n, bool bf1
 /* ---- any format of at most 32 bits ---------------------------------------------------------------- */
 
 struct small_format {
-	uint8_t fraction_bits, exponent_bits, pad_bits; /* pad_bits: zeros below the fraction (tf32) */
-	bool has_infinity;                              /* false for e4m3: its only NaN is all ones, its greatest value 448 */
+	uint8_t fraction_bits, exponent_bits, pad_bits; /* pad_bits: unused bits below the fraction (tf32) */
+	bool has_infinity;                              /* e4m3 has none: its only NaN has all bits set, its greatest value is 448 */
 	uint32_t nan;
 };
 
@@ -126,7 +126,7 @@ static const struct small_format format_f32 = { 23, 8, 0, true, 0x7fffffff };
 static const struct small_format format_e4m3 = { 3, 4, 0, false, 0x7f };
 static const struct small_format format_e5m2 = { 2, 5, 0, true, 0x7f };
 
-/* u >> drop, rounded by the discarded bits; 1 <= drop <= 63. */
+/* Return u >> drop, rounded according to the dropped bits; 1 <= drop <= 63. */
 static inline uint64_t round_shift(uint64_t u, unsigned drop, bool negative, unsigned round)
 {
 	const uint64_t kept = u >> drop, rest = u & (((uint64_t)1 << drop) - 1), half = (uint64_t)1 << (drop - 1);
@@ -150,15 +150,15 @@ static inline uint64_t round_shift(uint64_t u, unsigned drop, bool negative, uns
 	return kept + up;
 }
 
-/* Return the greatest finite value's bits, without sign and padding. */
+/* Return the bits of the greatest finite value, without sign and padding. */
 static inline uint32_t greatest(const struct small_format *f)
 {
 	const uint32_t all = ((uint32_t)1 << (f->fraction_bits + f->exponent_bits)) - 1;
 	return f->has_infinity ? all - ((uint32_t)1 << f->fraction_bits) : all - 1;
 }
 
-/* x in format f, rounded by `round`; a result that is too large becomes infinity (e4m3: NaN), or with satfinite or
- * rounding towards zero the greatest finite value.  NaN becomes f->nan. */
+/* Convert x to format f, rounded as `round` says.  A result that is too large becomes infinity (e4m3: NaN), or, with satfinite or rounding
+ * towards zero, the greatest finite value.  NaN becomes f->nan. */
 static inline uint32_t small_from_double(double x, const struct small_format *f, unsigned round, bool satfinite)
 {
 	const uint64_t u = bits_of64(x), magnitude = u & INT64_MAX;
@@ -168,7 +168,7 @@ static inline uint32_t small_from_double(double x, const struct small_format *f,
 	const int bias = (1 << (f->exponent_bits - 1)) - 1;
 	if (magnitude > 0x7ff0000000000000)
 		return f->nan;
-	/* Numbers below the least normal number of the format become subnormal: more bits are dropped. */
+	/* below the least normal number of the format, the result is subnormal, so that more bits are dropped */
 	const int exponent = (int)(magnitude >> 52) - 1023;
 	uint64_t significand = (magnitude & 0x000fffffffffffff) | (uint64_t)(magnitude >> 52 != 0) << 52;
 	int drop = 52 - f->fraction_bits, biased = exponent + bias;
@@ -181,7 +181,7 @@ static inline uint32_t small_from_double(double x, const struct small_format *f,
 		r = 0;
 	else if (magnitude == 0x7ff0000000000000 || biased > 2 * bias + 2)
 		r = UINT32_MAX;
-	else /* a shift of more than 63 would give the same result as 63 */
+	else /* dropping more than 63 bits has the same result as dropping 63 */
 		r = ((uint64_t)(biased - 1) << f->fraction_bits) +
 		    round_shift(significand, drop > 63 ? 63 : (unsigned)drop, negative, round);
 	if (r > top) {
@@ -197,7 +197,7 @@ static inline uint32_t small_from_double(double x, const struct small_format *f,
 	return (sign | (uint32_t)r) << f->pad_bits;
 }
 
-/* Convert to double; a NaN keeps its sign and the bits of its fraction. */
+/* Convert a value in format f to double; a NaN keeps its sign and the bits of its fraction. */
 static inline double double_from_small(uint32_t bits, const struct small_format *f)
 {
 	const unsigned width = 1u + f->exponent_bits + f->fraction_bits;
@@ -211,7 +211,7 @@ static inline double double_from_small(uint32_t bits, const struct small_format 
 	if (magnitude > greatest(f)) {
 		const uint64_t payload = (uint64_t)fraction << (52 - f->fraction_bits);
 		x = f->has_infinity && fraction == 0 ? INFINITY : quiet(double_of(0x7ff0000000000000 | payload));
-	} else { /* an integer times a power of two, which is exact */
+	} else { /* the product of an integer and a power of two is exact */
 		const uint32_t integer = exponent ? fraction | (uint32_t)1 << f->fraction_bits : fraction;
 		const int scale = (exponent ? (int)exponent : 1) - bias - f->fraction_bits;
 		x = (double)integer * double_of((uint64_t)(scale + 1023) << 52);

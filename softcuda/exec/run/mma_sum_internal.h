@@ -1,10 +1,10 @@
 /* mma_sum_internal.h — sums of products as the tensor cores of sm_90 calculate them, for f16, bf16, tf32 and f8.
  *
- * `block` products and the accumulator are added at once; only the result is rounded:
+ * `block` products and the accumulator are added in one step, whose result is rounded once:
  *
- *     e    = the largest exponent of a product (exponent of x + exponent of y) or of the accumulator
- *     each   product is exact, then truncated towards zero to a multiple of 2^(e - fraction_bits)
- *     sum    of these values, exact; then rounded to f32 towards zero, or to f16 to nearest even
+ *     e          the largest exponent of a product (exponent of x + exponent of y) or of the accumulator
+ *     products   computed exactly, then truncated towards zero to a multiple of 2^(e - fraction_bits)
+ *     sum        of these values, computed exactly; then rounded to f32 towards zero, or to f16 to nearest even
  *
  * The exponent of a subnormal number is that of the format's least normal number; the significands are not normalised
  * before the alignment.  A NaN is 0x7fffffff or 0x7fff.
@@ -18,17 +18,17 @@
 #include "softcuda/exec/run/half_internal.h"
 
 enum {
-	NO_EXPONENT = -10000,         /* exponent of zero */
-	NOT_STORED = NO_EXPONENT - 1, /* exponent of an element that mma.sp leaves out */
-	ALL_ZERO = NO_EXPONENT / 2,   /* with an exponent below this, all products are zero */
-	NARROW_EXPONENT = 50,         /* up to this exponent, products and their scale fit into a float */
+	NO_EXPONENT = -10000,         /* exponent that stands for zero */
+	NOT_STORED = NO_EXPONENT - 1, /* exponent of an element that is zero because mma.sp does not store it */
+	ALL_ZERO = NO_EXPONENT / 2,   /* if the largest exponent is below this, all products are zero */
+	NARROW_EXPONENT = 50,         /* up to this exponent, a float can hold products and their scale */
 };
 
 struct operands {
 	float x[MAX_K][TILE_ROWS], y[MAX_K][TILE_COLUMNS];
 	int32_t xe[MAX_K][TILE_ROWS], ye[MAX_K][TILE_COLUMNS];
-	bool wide;    /* an exponent is beyond NARROW_EXPONENT */
-	bool special; /* an element is infinite or NaN: x and y contain it, with the exponent NO_EXPONENT */
+	bool wide;    /* the exponent of an element is beyond NARROW_EXPONENT */
+	bool special; /* x or y has an element that is infinite or NaN; its exponent is NO_EXPONENT */
 };
 
 /* ---- operands ----------------------------------------------------------------------------------- */
@@ -57,7 +57,7 @@ static inline void widen_e5m2(float *v, const uint8_t *b, unsigned n)
 	widen_f16(v, half, n);
 }
 
-/* Convert the elements in some words, whose number is a multiple of 4 and at most LANES, to float. */
+/* Convert the elements in n words to float; n is a multiple of 4, and at most LANES. */
 static inline void widen_words(const uint32_t *words, unsigned n, unsigned type, float *v)
 {
 	switch (type) {
@@ -97,7 +97,7 @@ static inline void find_exponents(const float *v, int32_t *e, unsigned n, int le
 
 /* ---- the sum of a block ------------------------------------------------------------------------------------------ */
 
-/* Round to float towards zero.  Correct also for subnormal results, which a conversion to nearest would round at another bit. */
+/* Round to float towards zero.  This is correct for subnormal results, too, which have fewer bits. */
 static inline float towards_zero(double x)
 {
 	const float r = (float)x;
@@ -107,8 +107,7 @@ static inline float towards_zero(double x)
 	return fabs(x) >= 0x1p128 ? most : inwards;
 }
 
-/* Like towards_zero(), but sets the last bit if the result is not exact (round to odd), so that rounding it again to f16 is
- * correct. */
+/* Like towards_zero(), but sets the last bit if the result is not exact (round to odd), so that rounding it again to f16 is correct. */
 static inline float to_odd(double x)
 {
 	const float r = towards_zero(x);
@@ -126,9 +125,9 @@ static inline float power_of_two_narrow(int e)
 	return float_of((uint32_t)(127 + e) << 23);
 }
 
-/* Define a function that adds the n products of column y to acc: name(o, first k, n, column, least exponent of acc,
- * fraction_bits, acc, sum as a double). real: the type in which a product, times its scale, is exact; lowest: of the
- * exponents for which the scale is finite. */
+/* Define a function that adds n products of each row with one column of y to acc, and stores the sums as double.  least: least exponent of
+ * acc; fraction: fraction_bits; real: the type in which a product, times its scale, is exact; lowest: lowest exponent for which the scale
+ * is finite. */
 #define SUM_BLOCK(name, real, power, lowest) \
 	static inline void name(const struct operands *o, unsigned from, unsigned n, unsigned column, int least, int fraction, \
 				const float acc[TILE_ROWS], double sum[TILE_ROWS]) \
@@ -178,11 +177,11 @@ static inline void add_block(const struct operands *o, const struct mma_sum *m, 
 		narrow_f16(h, r, TILE_ROWS);
 		widen_f16(r, h, TILE_ROWS);
 	}
-	for (unsigned k = 0; k < TILE_ROWS; k++) /* a sum of zero is +0, also if it was negative before it was rounded */
+	for (unsigned k = 0; k < TILE_ROWS; k++) /* a sum of zero is +0, even if it was negative before it was rounded */
 		acc[k] = fabsf(acc[k]) < INFINITY ? (r[k] == 0 ? 0 : r[k]) : acc[k] != acc[k] ? float_of(0x7fffffff) : acc[k];
 }
 
-/* Add to the sum c the infinities and NaN among the n products of one element, from k = `from` on. */
+/* Return the sum of c and n products, from k = `from` on, as far as an infinity or NaN determines it; if there is none, return `sum`. */
 static inline float special_sum(const struct operands *o, unsigned from, unsigned n, unsigned row, unsigned column, float c, float sum)
 {
 	bool nan = c != c, up = c == INFINITY, down = c == -INFINITY;
@@ -200,7 +199,7 @@ static inline float special_sum(const struct operands *o, unsigned from, unsigne
 	return nan || (up && down) ? float_of(0x7fffffff) : up ? INFINITY : down ? -INFINITY : sum;
 }
 
-/* Replace elements that are infinite or NaN by zero, because their products count as zero in the sum. */
+/* Replace infinities and NaNs by zero, because the sum is first computed without them; special_sum() adds them. */
 static inline void hide_specials(struct operands *o, unsigned n)
 {
 	for (unsigned k = 0; k < n; k++) {
@@ -211,7 +210,7 @@ static inline void hide_specials(struct operands *o, unsigned n)
 	}
 }
 
-/* Add the products of k elements to d, which initially has C, by column and row. */
+/* Add the products of n_k elements to d[column][row], which initially contains C. */
 static inline void sum_tile(struct operands *o, const struct mma_sum *m, bool half, unsigned n_k, float d[TILE_COLUMNS][TILE_ROWS])
 {
 	struct operands all;

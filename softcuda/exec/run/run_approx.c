@@ -1,7 +1,7 @@
 /* run_approx.c — handlers of the .approx functions: PTX ISA 9.7.3.
  *
- * GPUs compute these by table and interpolation, so their results differ in the last bits.  Here the computation is
- * in double, rounded once: the results are equal in all builds of this file and within PTX's error bounds:
+ * GPUs compute these functions by tables and interpolation.  This code computes in double, and rounds once, so its results differ from a
+ * GPU's in the last bits, but they are equal in all builds of this file, and within PTX's error bounds:
  *
  *     instruction            PTX's bound                              here
  *     div.approx.f32         2 ulp for |b| in [2^-126, 2^126]         0.5 ulp
@@ -47,9 +47,10 @@ static inline float reciprocal_root(float x)
 }
 
 #if defined(__AVX512F__)
-/* Like reciprocal_root(), but without a division and a square root, which take 4 times as long: y0 = 1 / sqrt(x) (1 + d) with |d|
- * < 2^-14, and y0 (1 - e)^(-1/2) for e = 1 - x y0^2 as a series, whose relative error is less than 2^-51.  Rounded to float, the
- * results equal those of reciprocal_root() for all floats: tests/softcuda/exec/alu/test_alu_approx.c compares them. */
+/* Like reciprocal_root(), but without a division and a square root, which take 4 times as long.  The CPU's approximation y0 of 1 / sqrt(x)
+ * has a relative error below 2^-14; with e = 1 - x y0^2, y0 (1 - e)^(-1/2) is computed as a series, with a relative error below 2^-51. 
+ * Rounded to float, the results equal those of reciprocal_root() for all floats: tests/softcuda/exec/alu/test_alu_approx.c compares
+ * them. */
 static inline void reciprocal_roots(float r[LANES], const float x[LANES])
 {
 	for (unsigned l = 0; l < LANES; l += 8) {
@@ -59,7 +60,7 @@ static inline void reciprocal_roots(float r[LANES], const float x[LANES])
 
 		p = _mm512_fmadd_pd(p, e, _mm512_set1_pd(0.5));
 		p = _mm512_fmadd_pd(_mm512_mul_pd(p, e), y, y);
-		/* e is not a number: x is 0, infinite, negative or not a number, and y is the result */
+		/* if e is NaN, then x is 0, infinite, negative or NaN, and y is the result */
 		p = _mm512_mask_mov_pd(p, _mm512_cmp_pd_mask(e, e, _CMP_UNORD_Q), y);
 		_mm256_store_ps(r + l, _mm512_cvtpd_ps(p));
 	}
@@ -97,7 +98,7 @@ APPROX(LG2_APPROX, approx_lg2)
 APPROX(EX2_APPROX, approx_ex2)
 APPROX(TANH_APPROX, approx_tanh)
 
-/* x / y for div.approx.  PTX ISA: if the divisor is beyond 2^126, the reciprocal underflows to 0, and inf * 0 is NaN. */
+/* Return x / y for div.approx.  PTX ISA: if |y| is beyond 2^126, the result is 0, or, for an infinite x, NaN. */
 static inline float divide_fast(float x, float y)
 {
 	const float huge = fabsf(y) > 0x1p126f && fabsf(y) < INFINITY ? 1.0f : 0.0f;
@@ -122,7 +123,7 @@ static inline float divide(float x, float y)
 DIVIDE(DIV_APPROX, divide_fast)
 DIVIDE(DIV_FULL, divide)
 
-/* Keep the upper 32 bits: the approximate f64 instructions read and compute only those. */
+/* Keep the upper 32 bits, because the approximate f64 instructions read and compute only these. */
 static inline double upper_half(double x)
 {
 	return double_of(bits_of64(x) & 0xffffffff00000000);

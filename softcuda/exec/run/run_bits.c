@@ -25,7 +25,7 @@ SHIFT(SHR_S32, int32_t, a[l] >> (b[l] < 31 ? b[l] : 31))
 SHIFT(SHR_S64, int64_t, a[l] >> (b[l] < 63 ? b[l] : 63))
 /* clang-format on */
 
-/* shf shifts the pair b:a and gives the upper (.l) or lower (.r) half. */
+/* shf shifts the 64-bit value b:a, and returns its upper (.l) or lower (.r) half. */
 #define PAIR    ((uint64_t)b[l] << 32 | a[l])
 #define CLAMPED (c[l] < 32 ? c[l] : 32)
 TERNARY(SHF_L_CLAMP, uint32_t, uint32_t, PAIR << CLAMPED >> 32)
@@ -33,7 +33,7 @@ TERNARY(SHF_L_WRAP, uint32_t, uint32_t, PAIR << (c[l] & 31) >> 32)
 TERNARY(SHF_R_CLAMP, uint32_t, uint32_t, PAIR >> CLAMPED)
 TERNARY(SHF_R_WRAP, uint32_t, uint32_t, PAIR >> (c[l] & 31))
 
-/* lop3's table has one bit for each of the eight combinations of inputs; t[k] is all ones if bit k is set. */
+/* Apply a truth table of lop3, which has a bit for each of the eight combinations of input bits; t[k] is all ones if bit k is set. */
 static inline uint32_t lop3(uint32_t a, uint32_t b, uint32_t c, const uint32_t t[8])
 {
 	return (t[0] & ~a & ~b & ~c) | (t[1] & ~a & ~b & c) | (t[2] & ~a & b & ~c) | (t[3] & ~a & b & c) | (t[4] & a & ~b & ~c) |
@@ -57,7 +57,7 @@ OP(LOP3)
 	return i + 1;
 }
 
-/* lop3.BoolOp d|p: p = (d != 0) BoolOp q; q is source e. */
+/* lop3.BoolOp d|p: p = (d != 0) BoolOp q, where q is source e of struct insn. */
 #define LOP3_BOOL(name, combined) \
 	OP(name) \
 	{ \
@@ -83,14 +83,14 @@ static inline uint32_t permute(uint64_t bytes, uint32_t selector)
 	for (unsigned k = 0; k < 4; k++) {
 		const uint32_t s = selector >> 4 * k;
 		uint32_t byte = (uint32_t)(bytes >> 8 * (s & 7)) & 0xff;
-		if (s & 8) /* replicate the byte's sign to all 8 bits */
+		if (s & 8) /* bit 3 of the nibble: replicate the sign of the byte */
 			byte = (byte >> 7) * 0xff;
 		d |= byte << 8 * k;
 	}
 	return d;
 }
 
-/* The bytes that each mode selects, by the low two bits of c, as nibbles of a selector: PTX ISA, prmt. */
+/* The selector of each mode of prmt for each value of the low two bits of c: PTX ISA, prmt. */
 static const uint16_t prmt_selectors[][4] = {
 	[PRMT_F4E] = { 0x3210, 0x4321, 0x5432, 0x6543 }, [PRMT_B4E] = { 0x5670, 0x6701, 0x7012, 0x0123 },
 	[PRMT_RC8] = { 0x0000, 0x1111, 0x2222, 0x3333 }, [PRMT_ECL] = { 0x3210, 0x3211, 0x3222, 0x3333 },
@@ -136,8 +136,8 @@ UNARY(CLZ_64, uint32_t, uint64_t, CLZ64(a[l]))
 UNARY(BREV_32, uint32_t, uint32_t, reverse_bits(a[l]))
 UNARY(BREV_64, uint64_t, uint64_t, (uint64_t)reverse_bits((uint32_t)a[l]) << 32 | reverse_bits((uint32_t)(a[l] >> 32)))
 
-/* bfind of an operand without sign: position of the highest bit that is set; all ones if x is 0.  .shiftamt: the
- * shift that moves this bit to the top. */
+/* bfind: return the position of the highest bit of x that is set; all ones if x is 0.  .shiftamt: the left shift that moves the bit to the
+ * top.  The caller has made x non-negative. */
 static inline uint32_t find_highest_set(uint64_t x, unsigned bits, bool shiftamt)
 {
 	if (x == 0)
@@ -170,13 +170,13 @@ TERNARY(FNS, uint32_t, uint32_t, find_nth_set(a[l], b[l], (int32_t)c[l]))
 
 /* ---- bit fields: position and length are .u32 ---------------------------------------------------------
  *
- * PTX ISA, bfe and bfi: both are in 0..255; the effect of greater values is not specified.  Observed on sm_90: the 32-bit
- * forms use the low 8 bits, the 64-bit forms (compiled to shifts) all 32 bits. */
+ * PTX ISA, bfe and bfi: position and length are in 0..255; the effect of greater values is not specified.  Observed on sm_90: the 32-bit
+ * instructions use the low 8 bits, the 64-bit ones (compiled to shifts) all 32 bits. */
 #define LOW_BYTE(x) ((x) & 0xff)
 #define WHOLE(x)    (x)
 
-/* Bits of the field beyond the top are the sign bit (signed) or zero: PTX ISA, bfe.  The operand is sign-extended to
- * 64 bits, so that shifts produce these bits. */
+/* bfe: bits of the field beyond the top of x are the sign bit (signed) or zero.  x is sign-extended to 64 bits, so that shifts produce
+ * these bits. */
 static inline uint64_t extract_signed_field(int64_t x, uint32_t at, uint32_t length)
 {
 	const int64_t field = x >> (at < 63 ? at : 63);
@@ -226,7 +226,7 @@ static inline uint64_t insert_field(uint64_t field, uint64_t into, uint32_t at, 
 BFI(BFI_32, uint32_t, LOW_BYTE)
 BFI(BFI_64, uint64_t, WHOLE)
 
-/* bmsk d, position, length: `length` ones from position.  .clamp: 0 if the position is beyond 31; .wrap: both mod 32. */
+/* bmsk d, position, length: `length` ones from position.  .clamp: 0 if the position is beyond 31; .wrap: position and length modulo 32. */
 static inline uint32_t bit_mask(uint32_t at, uint32_t length)
 {
 	if (at > 31 || length == 0)
@@ -273,7 +273,7 @@ static inline uint32_t dot4(uint32_t a, uint32_t b, unsigned flags)
 
 static inline uint32_t dot2(uint32_t a, uint32_t b, unsigned flags)
 {
-	int32_t sum = 0; /* at most 2 * 65535 * 255 */
+	int32_t sum = 0; /* does not overflow: at most 2 * 65535 * 255 */
 	for (unsigned k = 0; k < 2; k++)
 		sum += half_of(a, k, flags & DP_A_SIGNED) * byte_of(b, k + ((flags & DP_HI) ? 2 : 0), flags & DP_B_SIGNED);
 	return (uint32_t)sum;

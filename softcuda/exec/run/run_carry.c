@@ -2,14 +2,14 @@
  *
  * Bit n of w->cc is the carry of lane n.  It is read if insn->flags has CARRY_IN, and written for the active lanes if it
  * has CARRY_OUT.  A subtraction adds the complement, as a GPU does: a - b is a + ~b + 1, so its carry is 1 if there is
- * no borrow.  This is visible where PTX mixes the two: addc after sub.cc, subc after add.cc (observed on an H200). */
+ * no borrow.  Programs can see this if they use addc after sub.cc, or subc after add.cc (observed on an H200). */
 #include "softcuda/exec/run/lanes_internal.h"
 
 __extension__ typedef __int128 int128;
 __extension__ typedef unsigned __int128 uint128;
 
-/* T: the register's type, W: a type of twice the width, in which sums do not overflow; no_carry: the carries of an
- * instruction that does not read w->cc. */
+/* Define a handler.  T: type of the registers; W: a type of twice the width, in which `total` does not overflow; no_carry: the carries if
+ * the instruction does not read w->cc. */
 #define CARRY(name, T, W, bits, no_carry, total) \
 	OP(name) \
 	{ \
@@ -34,7 +34,7 @@ CARRY(ADDC_64, uint64_t, uint128, 64, 0, (uint128)a[l] + b[l] + CARRY_L)
 CARRY(SUBC_32, uint32_t, uint64_t, 32, ALL_LANES, (uint64_t)a[l] + (uint32_t)~b[l] + CARRY_L)
 CARRY(SUBC_64, uint64_t, uint128, 64, ALL_LANES, (uint128)a[l] + (uint64_t)~b[l] + CARRY_L)
 
-/* mad: half of the product (low or high) plus c, with carry. */
+/* mad: the low or high half of the product, plus c, with carry. */
 #define MADC(name, T, W, bits, half) \
 	OP(name) \
 	{ \

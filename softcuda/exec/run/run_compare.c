@@ -1,7 +1,7 @@
 /* run_compare.c — handlers of setp, set, testp: PTX ISA 9.7.5, 9.7.6, 9.7.3.1.
  *
- * SETP_LT_S32 and similar handlers are for plain forms.  The ANY handlers, with the comparison in insn->n, are for forms
- * with a combining predicate, p|q, .ftz or an unordered comparison, and for set. */
+ * SETP_LT_S32 and similar handlers are for setp without modifiers.  SETP_ANY, with the comparison in insn->n, is for setp with a combining
+ * predicate, p|q, .ftz or an unordered comparison; SET_ANY for set. */
 #include "softcuda/exec/run/float_internal.h"
 #include "softcuda/exec/run/lanes_internal.h"
 
@@ -25,7 +25,7 @@ PLAINS(U32, uint32_t, 32) PLAINS(S32, int32_t, 32)
 PLAINS(U64, uint64_t, 64) PLAINS(S64, int64_t, 64)
 /* clang-format on */
 
-/* PTX's ne of floats is ordered: false when an operand is NaN, where C's != is true. */
+/* In PTX, ne of floats is false if an operand is NaN; in C, != is true. */
 #define FLOATS(type, T, N) \
 	PLAIN(type, T, N, EQ, ==) \
 	PLAIN(type, T, N, LT, <) PLAIN(type, T, N, LE, <=) PLAIN(type, T, N, GT, >) PLAIN(type, T, N, GE, >=) OP(SETP_NE_##type) \
@@ -82,7 +82,7 @@ static inline void set_both(struct warp *w, const struct insn *i, uint32_t bits)
 		set_predicate(w, i->d2, q);
 }
 
-/* Store the result of set d, a, b: true is 32 ones or the float 1.0. */
+/* Store the result of set d, a, b: 32 ones, or the float 1.0, if the comparison is true; else 0. */
 static inline void set_word(struct warp *w, const struct insn *i, uint32_t bits)
 {
 	const uint32_t yes = (i->flags & SET_FLOAT) ? 0x3f800000 : UINT32_MAX;
@@ -121,7 +121,7 @@ static inline bool has_property(uint64_t magnitude, uint64_t infinity, uint64_t 
 	case TEST_NOTANUMBER:
 		return magnitude > infinity;
 	case TEST_NORMAL:
-		return (magnitude >= least || magnitude == 0) && magnitude < infinity; /* 0 is normal */
+		return (magnitude >= least || magnitude == 0) && magnitude < infinity; /* testp.normal, which is true for 0, too */
 	default:
 		return magnitude < least && magnitude != 0;
 	}

@@ -51,7 +51,7 @@ HANDLER(BRA)
 	return jump_to(state_of(w), i, i->target);
 }
 
-/* Let the lanes `take` branch to the target, and the others continue. */
+/* Let the lanes of mask `take` branch to the target, and the other active lanes continue after the branch. */
 static inline const struct insn *branch_if(struct warp_state *s, const struct insn *i, uint32_t take)
 {
 	if (take == s->w.mask)
@@ -131,7 +131,7 @@ HANDLER(TRAP)
 			       i->n ? "brkpt: no debugger is attached" : "trap executed");
 }
 
-/* An instruction that is not interpreted, in a function that was called through a pointer (decode/decode_reach.c). */
+/* An instruction that the interpreter does not implement, in a function that was called through a pointer (decode/decode_reach.c). */
 HANDLER(REFUSED)
 {
 	struct warp_state *s = state_of(w);
@@ -144,8 +144,8 @@ HANDLER(REFUSED)
 					       sizeof name));
 }
 
-/* Only one sleep of a warp's lanes is timed at a time; others, and short ones, only end the turn.  PTX allows any duration from 0
- * to twice the operand, and a turn of the other warps takes about SHORT_SLEEP_NS. */
+/* A warp times one sleep at a time; a second sleep of diverged lanes, and a short sleep, only let other warps run, which takes about
+ * SHORT_SLEEP_NS.  PTX allows any duration from 0 to twice the operand. */
 HANDLER(NANOSLEEP)
 {
 	enum { SHORT_SLEEP_NS = 1000, MOST_SLEEP_NS = 1000000 };
@@ -173,7 +173,7 @@ HANDLER(NANOSLEEP)
 	return raise_event(s, EVENT_YIELD, i);
 }
 
-/* Stop at a barrier: gpul_barrier_arrive() reads i's operands, counts the arrival and parks the split. */
+/* Stop the lanes at a barrier: gpul_barrier_arrive() then reads the operands of i, counts the arrival, and makes the lanes wait. */
 static const struct insn *stop_at_barrier(struct warp *w, const struct insn *i)
 {
 	return raise_event(state_of(w), EVENT_BARRIER, i + 1);
@@ -184,7 +184,7 @@ HANDLER(BAR_SYNC)
 	return stop_at_barrier(w, i);
 }
 
-/* Several blocks: the lanes wait until the barrier that they have arrived at is complete. */
+/* barrier.cluster.wait: in a cluster of several blocks, the lanes poll until the barrier at which they have arrived is complete. */
 HANDLER(BAR_CLUSTER)
 {
 	struct warp_state *s = state_of(w);
@@ -238,8 +238,8 @@ HANDLER(FENCE_SC)
 	return i + 1;
 }
 
-/* Update a clock register before it is read; e: the register, n: its width in bytes.  A read counts as a poll, because a
- * loop that reads the clock is usually waiting. */
+/* Update a clock register before an instruction reads it; e: the register, n: its width in bytes.  Reading a clock counts as polling,
+ * because loops that read a clock usually wait. */
 HANDLER(READ_CLOCK)
 {
 	struct warp_state *s = state_of(w);

@@ -1,10 +1,10 @@
 /* run_convert.c — handlers of cvt and cvt.pack: PTX ISA 9.7.9.21, 9.7.9.22.
  *
- * Frequent pairs of types have their own handler, a vectorised loop.
- * CVT_ANY handles all others, with every rounding, .sat, .ftz, .relu and format: each lane is converted
- * via a value that represents every source exactly (a 64-bit integer with its signedness, or a double).
+ * Frequent pairs of types have a handler of their own, a vectorised loop.  CVT_ANY handles all other conversions, with every rounding,
+ * .sat, .ftz and .relu: it converts each lane to an intermediate value that represents every source exactly (a 64-bit integer with its
+ * signedness, or a double), and that to the destination.
  *
- * Operands have the width of their type (8-bit types 16 bits): decoding inserts the truncation or extension. */
+ * Operands have the width of their type (8-bit types: 16 bits), because decoding inserts truncations and extensions. */
 #include "softcuda/exec/run/half_internal.h"
 #include "softcuda/exec/run/lanes_internal.h"
 
@@ -40,12 +40,12 @@ UNARY(CVT_F64_U64, double, uint64_t, a[l])
 UNARY(CVT_F64_S16, double, int16_t, a[l])
 UNARY(CVT_F64_U16, double, uint16_t, a[l])
 UNARY(CVT_F64_F32, double, float, (double)a[l])
-/* Observed on sm_90: a NaN keeps its sign and the upper bits of its fraction, as on CPUs. */
+/* A NaN keeps its sign and the upper bits of its fraction: so do CPUs, and so was observed on sm_90. */
 UNARY(CVT_F32_F64, float, double, (float)a[l])
 
 /* ---- float to integer ------------------------------------------------------------------------------------- */
 
-/* Out of range: the greatest or least integer; NaN: 0.  2^31, a float, is the first value that is out of range. */
+/* Values out of range give the greatest or least integer, NaN gives 0.  2^31 is the first float that is out of range. */
 static inline int32_t truncate_s32(float x)
 {
 	const float low = x > -0x1p31f ? x : -0x1p31f;
@@ -62,7 +62,7 @@ static inline uint32_t truncate_u32(float x)
 
 UNARY(CVT_RZI_S32_F32, int32_t, float, truncate_s32(a[l]))
 UNARY(CVT_RZI_U32_F32, uint32_t, float, truncate_u32(a[l]))
-/* rintf() rounds as .rni: only the handlers of other roundings change the rounding mode, and restore it. */
+/* rintf() rounds to nearest, as .rni does: handlers that change the rounding mode restore it. */
 UNARY(CVT_RNI_S32_F32, int32_t, float, truncate_s32(rintf(a[l])))
 UNARY(CVT_RMI_S32_F32, int32_t, float, truncate_s32(floorf(a[l])))
 UNARY(CVT_RPI_S32_F32, int32_t, float, truncate_s32(ceilf(a[l])))
@@ -70,7 +70,7 @@ UNARY(CVT_RNI_U32_F32, uint32_t, float, truncate_u32(rintf(a[l])))
 UNARY(CVT_RMI_U32_F32, uint32_t, float, truncate_u32(floorf(a[l])))
 UNARY(CVT_RPI_U32_F32, uint32_t, float, truncate_u32(ceilf(a[l])))
 
-/* From f64 a NaN becomes the integer with only the highest bit set. */
+/* A NaN of f64 becomes the integer with only the highest bit set. */
 static inline int32_t truncate_s32_f64(double x)
 {
 	const double low = x > -0x1p31 ? x : -0x1p31;
@@ -117,7 +117,7 @@ UNARY(CVT_RNI_F64_F64, double, double, integral_f64(a[l], rint(a[l])))
 UNARY(CVT_RZI_F64_F64, double, double, integral_f64(a[l], trunc(a[l])))
 UNARY(CVT_RMI_F64_F64, double, double, integral_f64(a[l], floor(a[l])))
 UNARY(CVT_RPI_F64_F64, double, double, integral_f64(a[l], ceil(a[l])))
-/* Forms with .ftz; for the other conversions .ftz does not change the result. */
+/* The conversions whose result depends on .ftz, and that have handlers of their own: with .ftz. */
 UNARY(CVT_RMI_FTZ_F32_F32, float, float, integral_f32(a[l], floorf(flush(a[l]))))
 UNARY(CVT_RPI_FTZ_F32_F32, float, float, integral_f32(a[l], ceilf(flush(a[l]))))
 UNARY(CVT_SAT_F32_F32, float, float, saturate(a[l]))
@@ -180,11 +180,11 @@ OP(CVT_BF16X2_F32)
 	return i + 1;
 }
 
-/* e4m3 and e5m2 with .satfinite: a value that is too large becomes the greatest one, NaN 0x7f.  For a subnormal result, adding
- * a power of two moves its last bit to the last bit of the float. */
+/* Convert to e4m3 or e5m2 with .satfinite: a value that is too large becomes the greatest one, NaN becomes 0x7f.  A subnormal result is
+ * rounded by adding a power of two: the sum has its last bit where the result has it. */
 static inline uint16_t f8_from_float(float x, bool e5m2)
 {
-	const unsigned drop = e5m2 ? 21 : 20; /* fraction bits to drop, of 23 */
+	const unsigned drop = e5m2 ? 21 : 20; /* number of the 23 fraction bits of a float to drop */
 	const float move = e5m2 ? 0x1p7f : 0x1p14f, least_normal = e5m2 ? 0x1p-14f : 0x1p-6f;
 	const uint32_t top = e5m2 ? 0x7b : 0x7e, u = bits_of(x), magnitude = u & 0x7fffffff;
 	const uint32_t rounded = (magnitude + (1u << (drop - 1)) - 1 + (magnitude >> drop & 1)) >> drop;
@@ -233,7 +233,7 @@ OP(CVT_F8X2)
 	return i + 1;
 }
 
-/* e4m3 as f16: 8 is added to the exponent; the seven subnormal numbers, of one to three bits, become normal. */
+/* Convert e4m3 to f16: 8 is added to the exponent; the seven subnormal numbers, which have one to three bits, become normal. */
 static inline uint16_t e4m3_to_f16(unsigned e)
 {
 	const unsigned magnitude = e & 0x7f;
@@ -251,7 +251,7 @@ OP(CVT_F16X2_E4M3X2)
 	return i + 1;
 }
 
-/* e5m2 is the upper half of f16, but the only NaN is 0x7fff. */
+/* Convert e5m2 to f16: e5m2 is the upper byte of f16, but all NaNs become 0x7fff. */
 static inline uint16_t e5m2_to_f16(unsigned e)
 {
 	return (uint16_t)((e & 0x7f) > 0x7c ? 0x7fff : e << 8);
@@ -266,7 +266,7 @@ OP(CVT_F16X2_E5M2X2)
 
 /* ---- any pair of types ------------------------------------------------------------------------------------ */
 
-/* A source value: x if is_float, else integer.  For f32, f16 and bf16, integer also has the bits. */
+/* A source value: x if is_float, else `integer`.  For f32, f16 and bf16, `integer` has the bits of the value. */
 struct value {
 	bool is_float, is_signed;
 	uint64_t integer;
@@ -362,8 +362,8 @@ static double round_to_integer(double x, unsigned round)
 	}
 }
 
-/* Source: PTX ISA, cvt: values out of range saturate; NaN gives 0, but 1 << (bits - 1) if the source is
- * f64 or the destination has 64 bits. */
+/* PTX ISA, cvt: values out of range become the greatest or least integer; NaN gives 0, but 1 << (bits - 1) if the source is f64 or the
+ * destination has 64 bits. */
 static uint64_t integer_from_float(const struct conversion *cv, double x)
 {
 	const unsigned bits = int_bits(cv->to);
@@ -408,8 +408,8 @@ static double odd_double(struct value v)
 	return negative ? -x : x;
 }
 
-/* Uses the conversion from signed integers: compilers implement the unsigned one with sums, which give -0 when
- * rounding down.  u64 values from 2^63 are halved first; their lowest bit becomes a sticky bit. */
+/* Convert an integer to double.  Compilers convert unsigned integers by sums, which can give -0 when rounding down, so the conversion of
+ * signed integers is used.  u64 values from 2^63 on are halved first, with their lowest bit as a sticky bit. */
 static double double_from_integer(const struct conversion *cv, struct value v)
 {
 	const unsigned round = cv->round <= CONVERT_RP ? cv->round : ROUND_RN;
@@ -421,7 +421,7 @@ static double double_from_integer(const struct conversion *cv, struct value v)
 	return huge ? 2 * r : r;
 }
 
-/* Apply .sat, .relu and the rounding to an integer; the rounding to the format comes later. */
+/* Apply .sat, .relu and rounding to an integral value (.rni ...); rounding to the destination's format comes later. */
 static double float_adjusted(const struct conversion *cv, double x)
 {
 	if (cv->round >= CONVERT_RNI)
@@ -431,7 +431,7 @@ static double float_adjusted(const struct conversion *cv, double x)
 	return cv->sat ? saturate64(x) : x;
 }
 
-/* Return a NaN as tf32, whose pattern PTX leaves open.  Observed on sm_90: .rn and .rz give all ones; .rna truncates the bits,
+/* Return the tf32 of a NaN, whose pattern PTX does not define.  Observed on sm_90: .rn and .rz give all ones; .rna truncates the bits,
  * which may give an infinity, and .rna.satfinite then subtracts one unit from an infinity or NaN. */
 static uint32_t tf32_of_nan(const struct conversion *cv, uint32_t u)
 {
@@ -529,8 +529,8 @@ OP(CVT_ANY)
 	return i + 1;
 }
 
-/* cvt.rn.f16x2.f32 d, a, b and similar: a is converted to the upper half of d, b to the lower.  With one source
- * (f16x2 to e4m3x2), the two halves of a are converted. */
+/* cvt.rn.f16x2.f32 d, a, b and similar: a is converted to the upper half of d, b to the lower half.  With one source (f16x2 to e4m3x2), the
+ * two halves of a are converted. */
 OP(CVT_PAIR)
 {
 	struct conversion cv;

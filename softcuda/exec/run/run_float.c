@@ -1,8 +1,8 @@
 /* run_float.c — handlers of correctly rounded f32 and f64 arithmetic: PTX ISA 9.7.3.
  *
  * add, sub, mul, fma, div, rcp and sqrt use CPU instructions: IEEE 754 defines
- * the result, and GPUs since sm_20 comply.  The ANY handlers implement the roundings except to nearest,
- * .ftz and .sat; those of f32 are vector code, because expf() contains fma.rm, those of f64 run lane by lane. */
+ * the result, and GPUs since sm_20 comply.  Handlers whose name ends in ANY implement the other
+ * roundings, .ftz and .sat: vectorised for f32, because the frequent expf() contains fma.rm, lane by lane for f64. */
 #include "softcuda/exec/run/float_internal.h"
 #include "softcuda/exec/run/lanes_internal.h"
 
@@ -16,7 +16,7 @@ BINARY(DIV_F32, float, float, canonical(a[l] / b[l]))
 UNARY(RCP_F32, float, float, canonical(1.0f / a[l]))
 UNARY(SQRT_F32, float, float, canonical(__builtin_sqrtf(a[l])))
 
-/* A tiny sum is exact, so flush_result() is not needed. */
+/* A sum that is subnormal is exact, so flush() of the result is correct, and flush_result() is not needed. */
 BINARY(ADD_F32_FTZ, float, float, canonical(flush(flush(a[l]) + flush(b[l]))))
 BINARY(SUB_F32_FTZ, float, float, canonical(flush(flush(a[l]) - flush(b[l]))))
 
@@ -33,10 +33,10 @@ static inline float fma_ftz(float x, float y, float z)
 BINARY(MUL_F32_FTZ, float, float, canonical(mul_ftz(flush(a[l]), flush(b[l]))))
 TERNARY(FMA_F32_FTZ, float, float, canonical(fma_ftz(flush(a[l]), flush(b[l]), flush(c[l]))))
 
-/* The compiler moves no computation that reads or writes these floats across this line, to where another rounding mode is set. */
+/* A compiler barrier: computations that read or write *x are not moved across it, to where another rounding mode is set. */
 #define KEEP_HERE(x) __asm__ volatile("" : : "r"(x) : "memory")
 
-/* The operands of n lanes, and room for the results.  `scaled`: see flush_result(). */
+/* The operands x, y, z of all lanes, and room for the results r.  `scaled`: see flush_result(). */
 struct f32_work {
 	_Alignas(64) float x[2 * LANES], y[2 * LANES], z[2 * LANES], r[2 * LANES], scaled[2 * LANES];
 };
@@ -63,7 +63,7 @@ INLINE void finish_f32(struct f32_work *k, unsigned n, unsigned flags)
 			k->r[l] = canonical(k->r[l]);
 }
 
-/* Define k, which holds the results r of n lanes; the expressions value and scaled_value use x, y, z and r of lane l. */
+/* Define k, and compute its results k.r for n lanes; the expressions value and scaled_value use x, y, z and r of lane l. */
 #define WORK_F32(n, sources, value, scaled_value) \
 	struct f32_work k; \
 	const bool ftz = i->flags & FLAG_FTZ; \
@@ -152,8 +152,8 @@ static inline bool any_nan(const double r[LANES])
 #endif
 }
 
-/* NaN results are rare, and payloads are determined only for them.  first, second, third: the operands in the order of their NaN
- * priority (with_payload()). */
+/* Define a handler.  with_payload() is called only if a result is NaN, which is rare; first, second, third: the operands in the order of
+ * priority of their payloads. */
 #define PLAIN_F64(name, sources, value, first, second, third) \
 	OP(name) \
 	{ \
@@ -173,7 +173,7 @@ static inline bool any_nan(const double r[LANES])
 PLAIN_F64(ADD_F64, 2, a[l] + b[l], b, a, a)
 PLAIN_F64(SUB_F64, 2, a[l] - b[l], b, a, a)
 PLAIN_F64(MUL_F64, 2, a[l] * b[l], b, a, a)
-/* Calls the C library's fma if the instruction set has none. */
+/* The compiler calls fma() of the C library if the CPU has no FMA instructions. */
 PLAIN_F64(FMA_F64, 3, __builtin_fma(a[l], b[l], c[l]), b, c, a)
 PLAIN_F64(DIV_F64, 2, a[l] / b[l], a, b, b)
 PLAIN_F64(RCP_F64, 1, 1.0 / a[l], a, a, a)

@@ -1,10 +1,9 @@
 /* run_half.c — handlers of f16, f16x2, bf16, bf16x2: PTX ISA 9.7.4, 9.7.6 (comparisons), 9.7.3 (mixed precision).
  *
- * An f16x2 register of 32 lanes is an array of 64 halves, so the packed forms are the scalar forms with
- * n = 64.  Sums of two halves, and products of f16, are computed in float and rounded again: float has more than twice as many
- * bits, so the second rounding gives the same as one rounding (Figueroa, When is double rounding innocuous?, 1995).  Products of
- * f16 are exact in float, and a fused sum is rounded to odd.  Products of bf16 may be too small for float: then they are
- * computed in double, and the intermediate float is rounded to odd. */
+ * An f16x2 register of 32 lanes is an array of 64 halves, so the packed forms are the scalar forms with n = 64.  Sums of two halves, and
+ * products of f16, are computed in float and rounded again: float has more than twice as many bits, so the second rounding gives the same
+ * as one rounding (Figueroa, When is double rounding innocuous?, 1995).  Products of f16 are exact in float, and a fused sum is rounded to
+ * odd.  Products of bf16 may be too small for float: then they are computed in double, and the intermediate float is rounded to odd. */
 #include "softcuda/exec/run/approx_internal.h"
 #include "softcuda/exec/run/half_internal.h"
 #include "softcuda/exec/run/lanes_internal.h"
@@ -23,8 +22,8 @@ INLINE void flush_halves(float *x, unsigned n, bool bf16)
 	flush_below(bf16 ? 0x1p-126f : 0x1p-14f, x, n);
 }
 
-/* Apply .ftz to results before the final rounding: as in flush_result(), a result is tiny if it is subnormal after
- * rounding with an unlimited exponent.  For f16: below 2^-14 - 2^-26, where a tie would round up. */
+/* Apply .ftz to results before the final rounding: as in flush_result(), a result becomes zero if it is subnormal after rounding with an
+ * unlimited exponent range.  For f16, that is below 2^-14 - 2^-26, the tie that rounds up to 2^-14. */
 INLINE void flush_results(float *x, unsigned n, bool bf16)
 {
 	flush_below(bf16 ? 0x1p-126f : 0x1.ffep-15f, x, n);
@@ -58,7 +57,7 @@ INLINE void finish_halves(struct warp *w, const struct insn *i, float *x, unsign
 		for (unsigned k = 0; k < n; k++)
 			x[k] = saturate(x[k]);
 	narrow_half(h, x, n, bf16);
-	if (i->flags & FLAG_RELU) /* -0 also becomes +0 */
+	if (i->flags & FLAG_RELU) /* -0 becomes +0 */
 		for (unsigned k = 0; k < n; k++)
 			h[k] = h[k] == 0x8000 ? 0 : h[k];
 	store_halves(w, i->d, h, n);
@@ -66,8 +65,8 @@ INLINE void finish_halves(struct warp *w, const struct insn *i, float *x, unsign
 
 #define BY_HALF(M, op) M(op, F16, LANES, false) M(op, F16X2, WIDEST, false) M(op, BF16, LANES, true) M(op, BF16X2, WIDEST, true)
 
-/* p[k] = x[k] * y[k]; true: all products are exact in float, infinite or NaN.  Products of bf16 have 16 bits but may underflow;
- * `finite`: also requires that none overflows. */
+/* p[k] = x[k] * y[k].  Returns true if all products are exact in float, infinite or NaN, and, if `finite`, none overflows.  Products of
+ * bf16 have 16 bits, but may underflow. */
 INLINE bool multiply_exactly(float *p, const float *x, const float *y, unsigned n, bool finite)
 {
 	_Alignas(64) uint32_t rare[WIDEST];
@@ -149,9 +148,8 @@ BY_HALF(M, MUL)
 BY_HALF(M, FMA)
 #undef M
 
-/* Returns true if h is the NaN of fma.oob.  The NaN with which a tensor copy fills elements outside of the tensor makes the result 0,
- * as a or b, but not as c.  An H200 has two such NaN, 0x7ff7 and 0xfff7, for f16 and bf16 (observed: PTX does not give
- * the bits). */
+/* Returns true if h is the NaN with which tensor copies fill elements outside of the tensor.  As operand a or b of fma.oob, it makes the
+ * result 0.  An H200 has two such NaNs, 0x7ff7 and 0xfff7, for f16 and bf16 (observed: PTX does not specify the bits). */
 INLINE bool is_oob_nan(uint16_t h)
 {
 	return (h & 0x7fff) == 0x7ff7;
@@ -247,7 +245,7 @@ BY_HALF(M, TANH)
 
 COMPARE(compare_floats, float, 32)
 
-/* one bit per lane; high: the upper halves of packed operands */
+/* results of a comparison, one bit per lane; high: of the upper halves of packed operands */
 struct half_bits {
 	uint32_t low, high;
 };

@@ -1,7 +1,7 @@
 /* run_int.c — handlers of integer arithmetic: PTX ISA 9.7.1, without carry (run_carry.c) and bits (run_bits.c).
  *
- * Sums and products wrap, so they are computed in unsigned types.  16-bit operands are converted to
- * uint32_t, because C would promote them to int, in which a product can overflow. */
+ * Sums and products wrap, so they are computed in unsigned types.  16-bit operands are converted to uint32_t, because C promotes them to
+ * int, in which a product can overflow. */
 #include "softcuda/exec/run/lanes_internal.h"
 
 #define BY_SIZE(M) M(16, uint16_t, uint32_t) M(32, uint32_t, uint32_t) M(64, uint64_t, uint64_t)
@@ -16,12 +16,12 @@
 BY_SIZE(M)
 #undef M
 
-/* The upper half of a product, in a type of twice the width. */
+/* A type of twice the width, for the upper half of 64-bit products. */
 __extension__ typedef __int128 int128;
 __extension__ typedef unsigned __int128 uint128;
 #define HI(W, bits) ((W)a[l] * (W)b[l] >> (bits))
 
-/* PTX ISA does not define x / 0; on GPUs it is all ones, and x % 0 = x.  MIN / -1 wraps. */
+/* The PTX ISA does not define x / 0; on GPUs it is all ones, and x % 0 is x.  The least integer / -1 wraps. */
 #define UDIV(T, x, y)     ((y) == 0 ? (T) - 1 : (T)((x) / ((y) + ((y) == 0))))
 #define UREM(T, x, y)     ((y) == 0 ? (x) : (T)((x) % ((y) + ((y) == 0))))
 #define SDIV(T, U, x, y)  ((y) == 0 ? (T) - 1 : (y) == -1 ? (T)((U)0 - (U)(x)) : (T)((x) / ((y) + ((y) == 0))))
@@ -96,7 +96,7 @@ TERNARY(MAD24_HI_SAT_S32, int32_t, uint32_t, saturate_s32((int64_t)(int32_t)(pro
 BINARY(MIN_RELU_S32, int32_t, int32_t, (a[l] < b[l] ? a[l] : b[l]) < 0 ? 0 : a[l] < b[l] ? a[l] : b[l])
 BINARY(MAX_RELU_S32, int32_t, int32_t, (a[l] > b[l] ? a[l] : b[l]) < 0 ? 0 : a[l] > b[l] ? a[l] : b[l])
 
-/* Two 16-bit integers in each lane: an array of 64 elements, merged as 32 pairs. */
+/* Define a handler of u16x2 or s16x2: it computes 64 elements of 16 bits, and merges them as 32 pairs. */
 #define PAIRS(name, T, value) \
 	OP(name) \
 	{ \

@@ -9,8 +9,8 @@
 GPUL_CORE_OPS(X)
 #undef X
 
-/* A memory fence.  ThreadSanitizer does not support fences: there an atomic exchange on an otherwise unused word takes the
- * place of the fence. */
+/* THREAD_FENCE: a memory fence.  ThreadSanitizer does not support fences, so its builds use an atomic exchange of an unused word
+ * instead. */
 #if defined(__SANITIZE_THREAD__) /* gcc */
 #define UNDER_TSAN 1
 #elif defined(__has_feature) /* clang */
@@ -24,17 +24,17 @@ static _Atomic int fence_word __attribute__((unused));
 #else
 #define THREAD_FENCE(order) atomic_thread_fence(order)
 #endif
-/* Ordered loads are acquire and ordered stores are release, whatever the instruction says: the accesses of the lanes
- * must keep their order (NEXT_ACCESS), and ThreadSanitizer ignores the order that fences create.  ThreadSanitizer
- * does not treat a 16-byte move as atomic, so builds with it access each element separately. */
+/* Loads and stores of LDO and STO are acquire and release, even if the instruction is only relaxed: the accesses of the lanes must keep
+ * their order (NEXT_ACCESS), and ThreadSanitizer ignores the order that fences create.  It does not treat a 16-byte move as atomic, either,
+ * so its builds access each element separately. */
 enum {
 	LOAD_ORDER = __ATOMIC_ACQUIRE,
 	STORE_ORDER = __ATOMIC_RELEASE,
 	WHOLE_BYTES = UNDER_TSAN ? 0 : 16,
 };
 
-/* Returns true if all lanes of `named` are active here or have exited, or the split was released to run without them.  Returns false
- * if the handler must raise EVENT_SYNC. */
+/* Returns true if a *.sync instruction can run: all lanes of its member mask `named` are active here or have exited, or the scheduler has
+ * released the active lanes to run without the others.  If it returns false, the handler must raise EVENT_SYNC. */
 static inline bool lanes_have_arrived(struct warp_state *s, uint32_t named)
 {
 	struct split *p = &s->splits[s->current];
@@ -47,7 +47,7 @@ static inline bool lanes_have_arrived(struct warp_state *s, uint32_t named)
 	return false;
 }
 
-/* Execute the statement for every active lane l; a plain loop if all lanes are active. */
+/* Execute the statement for every active lane l. */
 #define FOR_LANES(l, w, statement) \
 	do { \
 		if ((w)->mask == ALL_LANES) { \
@@ -68,13 +68,13 @@ static inline bool lanes_have_arrived(struct warp_state *s, uint32_t named)
 /* 16 bytes, loaded or stored by one move instruction, which is atomic on CPUs with AVX or LSE2. */
 typedef uint64_t vector16 __attribute__((vector_size(16), may_alias));
 
-/* Four words: of one lane's vector, or of one register in four lanes. */
+/* Four words: the vector of one lane, or one register in four lanes. */
 typedef uint32_t quad __attribute__((vector_size(16), may_alias));
 
 /* Transpose: the vectors of four lanes become the words of four registers, or the reverse. */
 static inline void transpose_quads(const quad in[4], quad out[4])
 {
-#if __has_builtin(__builtin_shufflevector) /* not in GCC 11 */
+#if __has_builtin(__builtin_shufflevector) /* GCC 11 does not have it */
 	const quad low01 = __builtin_shufflevector(in[0], in[1], 0, 4, 1, 5), high01 = __builtin_shufflevector(in[0], in[1], 2, 6, 3, 7);
 	const quad low23 = __builtin_shufflevector(in[2], in[3], 0, 4, 1, 5), high23 = __builtin_shufflevector(in[2], in[3], 2, 6, 3, 7);
 
@@ -88,26 +88,26 @@ static inline void transpose_quads(const quad in[4], quad out[4])
 #endif
 }
 
-/* A warp's access to an aligned line of 128 bytes is delivered whole, as on a GPU: if a warp sees the last 8 bytes that
- * another warp stored to a line by one instruction, it sees all bytes of that store, when it loads the line by one
- * instruction.  The PTX ISA does not promise it, but NCCL's protocol LL128 relies on it: the last word of each line is its flag.
+/* NEXT_ACCESS keeps the order of the accesses of lanes, so that a warp's access to an aligned line of 128 bytes looks like one access, as
+ * on a GPU: if a warp loads a line by one instruction, and sees the last 8 bytes that another warp stored to the line by one instruction,
+ * it sees all bytes of that store.  The PTX ISA does not guarantee this, but NCCL's protocol LL128 needs it: the last word of a line is a
+ * flag.
  *
  *     store   word 0, 1, 2, ... 15     ascending addresses
  *     load    word 15, ... 2, 1, 0     descending addresses: the flag is loaded before the data
  *
- * It holds for stores of vectors and for loads and stores with .volatile, .relaxed, .acquire, .release or .mmio, with
- * elements of up to 8 bytes or vectors of 16 bytes, also between processes.  x86-64 executes loads in the order of the program, and
- * stores, too; the compiler keeps the order of acquire loads, release stores and volatile accesses.  Other CPUs need a fence
- * between the lanes. */
+ * This holds, even between processes, for stores of vectors and for loads and stores with .volatile, .relaxed, .acquire, .release or .mmio,
+ * with elements of up to 8 bytes or vectors of 16 bytes.  On x86-64, loads are not reordered with loads, nor stores with stores, and the
+ * compiler keeps the order of acquire loads, release stores and volatile accesses.  Other CPUs need a fence between the lanes. */
 #if defined(__x86_64__)
 #define NEXT_ACCESS(order) ((void)0)
 #else
 #define NEXT_ACCESS(order) THREAD_FENCE(order)
 #endif
 
-/* The cost of one poll in backward branches: a loop that polls memory yields sooner than a loop that computes, after four polls.
- * Measured with POLL_COST 32 and 250 on one core: a FIFO push and sync took 9.3 and 3.7 us, a push of 64 blocks 3.6 and 0.8 us.  If
- * several lanes of a warp poll the same words again, a poll takes longer, and one is enough (WARP_POLL_COST). */
+/* A poll counts as this many backward branches, so that a loop that polls memory yields after four polls, sooner than a loop that computes.
+ * With POLL_COST 32 and 250 on one core, a FIFO push and sync took 9.3 and 3.7 us, a push of 64 blocks 3.6 and 0.8 us.  If several lanes
+ * of a warp poll the same words again, a poll takes longer, and the warp yields after one (WARP_POLL_COST). */
 enum { POLL_COST = 250, WARP_POLL_COST = 1000 };
 
 #endif

@@ -15,7 +15,7 @@ OP(MOV_128)
 	return i + 1;
 }
 
-/* mov.b32 d, {x, y}: a is the list; x is the low part.  P: a part's type in its register. */
+/* mov.b32 d, {x, y}: a is the list, and x the low part of d.  P: the type of a part in its register. */
 #define PACK(name, T, P, parts, part_bits) \
 	OP(name) \
 	{ \
@@ -30,7 +30,7 @@ OP(MOV_128)
 		merge_lanes(w->mask, opptr(w, i->d), t, sizeof(T)); \
 		return i + 1; \
 	}
-/* .b8 parts are in 16-bit registers, whose upper half may have sign bits: truncate them. */
+/* .b8 parts are in 16-bit registers, whose upper byte is ignored, because it may contain sign bits. */
 #define PACK_BYTES(name, T, parts) \
 	OP(name) \
 	{ \
@@ -51,7 +51,7 @@ PACK(PACK_2X32, uint64_t, uint32_t, 2, 32)
 OP(PACK_2X64)
 {
 	const opref *list = OPLIST(w, i->a);
-	_Alignas(64) uint64_t t[2][LANES]; /* d is a 128-bit register, so it overlaps no part */
+	_Alignas(64) uint64_t t[2][LANES]; /* the 128-bit register d does not overlap the 64-bit parts */
 	memcpy(t[0], U64(w, list[0]), sizeof(t[0]));
 	memcpy(t[1], U64(w, list[1]), sizeof(t[1]));
 	uint64_t *d = opptr(w, i->d);
@@ -60,7 +60,7 @@ OP(PACK_2X64)
 	return i + 1;
 }
 
-/* mov.b64 {x, y}, a: d is the list.  Parts are narrower registers than the source, so they never overlap it. */
+/* mov.b64 {x, y}, a: d is the list.  Parts are narrower than the source, so they are other registers, and the source is not overwritten. */
 #define UNPACK(name, T, P, parts, part_bits, part_mask) \
 	OP(name) \
 	{ \
@@ -85,7 +85,7 @@ OP(UNPACK_2X64)
 	return i + 1;
 }
 
-/* selp d, a, b, p: the predicate is a mask of 32 lanes. */
+/* selp d, a, b, p: bit l of predicate p selects a or b for lane l. */
 #define SELP(name, T) \
 	OP(name) \
 	{ \
@@ -102,7 +102,7 @@ SELP(SELP_16, uint16_t)
 SELP(SELP_32, uint32_t)
 SELP(SELP_64, uint64_t)
 
-/* slct d, a, b, c: a where c >= 0, else b.  A float c: -0 is >= 0, NaN is not; with .ftz subnormals are 0. */
+/* slct d, a, b, c: d = a if c >= 0, else b.  For a float c, -0 is >= 0, NaN is not, and with .ftz a subnormal c counts as 0. */
 #define SLCT(bits, T) \
 	OP(SLCT_S32_##bits) \
 	{ \

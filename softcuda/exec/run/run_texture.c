@@ -103,7 +103,7 @@ HANDLER(TLD4)
 
 /* ---- queries ----------------------------------------------------------------------------------- */
 
-/* Return the type of a channel, as a number of OpenCL, to which the PTX ISA refers. */
+/* Return the type of a channel, as the number that OpenCL defines, because the PTX ISA (txq) uses OpenCL's numbers. */
 static uint32_t channel_type(const struct texture *t)
 {
 	static const uint16_t integers[] = {

@@ -2,23 +2,23 @@
  *
  *     coordinates ──find_texels()──> offsets of one texel, or of four and their weights ──> results
  *
- * The results are bit-identical to those of texture/sample.c. Inactive lanes are read too: any coordinates select texels of the
- * texture or the border. Only the results of active lanes are written. */
+ * The results are bit-identical to those of texture/sample.c. Texels are read for inactive lanes, too, which is safe because all
+ * coordinates select texels of the texture or the border. Only the results of active lanes are written. */
 #include "softcuda/exec/run/lanes_internal.h"
 #include "softcuda/exec/run/run_internal.h"
 #include "softcuda/exec/texture/texture_form_internal.h"
 
 struct texels {                              /* the texels that a coordinate selects in one dimension */
-	int32_t first[LANES], second[LANES]; /* OUTSIDE: the border, or 0 for coordinates that are integers */
+	int32_t first[LANES], second[LANES]; /* index of a texel; OUTSIDE: the border, or, for integer coordinates, the value 0 */
 	int32_t weight[LANES];               /* weight of the second texel, in 1/256 */
 };
 
 struct corner {                /* one of the texels that a lane reads */
-	int32_t offset[LANES]; /* offset in bytes; negative: outside the texture */
+	int32_t offset[LANES]; /* offset in bytes from level[0].at; negative: outside of the texture */
 	int32_t weight[LANES]; /* weight in 1/256 */
 };
 
-/* ---- coordinates (texture/address.c has the rules) --------------------------------------------- */
+/* ---- coordinates (texture/texture_address.c has the rules) ------------------------------------- */
 
 static inline int32_t floor_double(double d)
 {
@@ -34,8 +34,8 @@ static inline int32_t floor_float(float f)
 	return i - ((float)i > f);
 }
 
-/* Limit the coordinates; NaN becomes 0.  Here and below, each step is a separate loop over all lanes, so that it becomes vector
- * code. */
+/* Limit the coordinates to [-most, most]; NaN becomes 0.  Here and below, each step is a loop of its own over all lanes, so that the
+ * compiler can vectorise it. */
 static inline void limit_lanes(const float *x, float factor, float most, float out[LANES])
 {
 	for (unsigned l = 0; l < LANES; l++) {
@@ -47,7 +47,7 @@ static inline void limit_lanes(const float *x, float factor, float most, float o
 	}
 }
 
-/* Apply the address mode to the index i, which is at most one period outside. */
+/* Apply the address mode to the index i of a texel, which is at most one period outside of [0, n). */
 static inline int32_t place(int32_t i, int32_t n, enum address_mode mode)
 {
 	switch (mode) {
@@ -66,14 +66,14 @@ static inline int32_t place(int32_t i, int32_t n, enum address_mode mode)
 	}
 }
 
-/* Find the nearest texel of each lane; the mode is a constant of each caller. */
+/* Find the nearest texel of each lane.  The mode is a constant in each call, so that the loops contain no branches. */
 static inline void nearest(const float *x, int32_t n, enum address_mode mode, bool normalised, int32_t *first)
 {
 	const float period = mode == ADDRESS_MIRROR ? 2 : 1;
 	float f[LANES];
 
 	if (mode == ADDRESS_WRAP || mode == ADDRESS_MIRROR) {
-		limit_lanes(x, 1, 0x1p23f * period, f); /* coordinates beyond are multiples of the period, as the limit is */
+		limit_lanes(x, 1, 0x1p23f * period, f); /* coordinates beyond the limit are multiples of the period, and so is the limit */
 		for (unsigned l = 0; l < LANES; l++)
 			f[l] -= period * (float)floor_float(f[l] / period);
 		x = f;
@@ -169,7 +169,7 @@ static unsigned find_corners(const struct warp *w, const struct texture_form *f,
 	set_offsets(t, x.first, y.second, c[1].offset);
 	set_offsets(t, x.second, y.first, c[2].offset);
 	set_offsets(t, x.second, y.second, c[3].offset);
-	for (unsigned l = 0; l < LANES; l++) { /* as in add_level() */
+	for (unsigned l = 0; l < LANES; l++) { /* the same rounding as in add_level() of texture/sample.c */
 		const int32_t right = x.weight[l], left = 256 - right;
 
 		c[1].weight[l] = (left * y.weight[l] + 127) >> 8;
@@ -182,7 +182,7 @@ static unsigned find_corners(const struct warp *w, const struct texture_form *f,
 
 /* ---- texels ------------------------------------------------------------------------------------- */
 
-/* value[l] = the channel of the texel; outside: of the border, or 0 if there is none. */
+/* value[l] = the channel of lane l's texel; for a texel outside of the texture, of `border`. */
 #define LOAD(type, value) \
 	for (unsigned l = 0; l < LANES; l++) { \
 		const uint8_t *from = offset[l] < 0 ? border : at + offset[l]; \
@@ -274,7 +274,7 @@ static void read_nearest(const struct texture *t, const int32_t *offset, const u
 	memcpy(out, value, sizeof value);
 }
 
-/* Filter texels that are integers, as fraction() in texture/filter.c does. */
+/* Filter integer texels, as fraction() in texture/filter.c does. */
 static void filter_integers(const struct texture *t, const struct corner c[4], unsigned channel, float out[LANES])
 {
 	const float most = t->channel == CHANNEL_U8 || t->channel == CHANNEL_U16 ? 65535 : 32767;
@@ -298,7 +298,7 @@ static void filter_integers(const struct texture *t, const struct corner c[4], u
 		out[l] = (float)(sum[l] < -32767 ? -32767 : sum[l]) / most;
 }
 
-/* 2^e, for a normal double. */
+/* Return 2^e, which must be a normal double. */
 static inline double power_of_two(int64_t e)
 {
 	const int64_t bits = (e + 1023) << 52;
@@ -333,11 +333,11 @@ static inline void round_sums(const double sum[LANES], bool half, float out[LANE
 	}
 }
 
-/* Filter texels that are floats, as sum_of_group() in texture/filter.c does; false: a texel is an infinity or NaN. */
+/* Filter float texels, as sum_of_group() in texture/filter.c does; false: a texel is infinite or NaN, and nothing was done. */
 static bool filter_floats(const struct texture *t, const struct corner c[4], unsigned channel, float out[LANES])
 {
 	float value[4][LANES];
-	const int32_t keep = t->channel == CHANNEL_F16 ? 15 : 28; /* bits of the largest texel */
+	const int32_t keep = t->channel == CHANNEL_F16 ? 15 : 28; /* precision of the sum, relative to the largest texel */
 	int32_t most[LANES] = { 0 }, largest = 0;
 	double sum[LANES];
 
@@ -373,7 +373,7 @@ static bool filter_floats(const struct texture *t, const struct corner c[4], uns
 
 /* ---- the warp ----------------------------------------------------------------------------------- */
 
-/* Return the texture that all active lanes read, if this file can read it; else NULL. */
+/* Return the texture that all active lanes read, if the code in this file supports it; else NULL. */
 static const struct texture *common_texture(struct warp *w, const struct insn *i, const struct texture_form *f, bool *linear)
 {
 	const uint64_t *handles = U64(w, f->handle), handle = handles[first_lane(w->mask)];

@@ -1,7 +1,7 @@
 /* run_warp.c — handlers in which lanes exchange data: shuffles, votes, matches, reductions over a warp.
  *
- * A `.sync` instruction has a member mask: the lanes that must execute it together.  If one of them has not arrived, the
- * split is parked (EVENT_SYNC); the instruction is executed again when the missing lanes have arrived. */
+ * A `.sync` instruction has a member mask: the lanes that must execute it together.  If one of them has not arrived, the lanes that have
+ * arrived stop (EVENT_SYNC), and execute the instruction again when the missing lanes have arrived. */
 #include "softcuda/exec/run/lanes_internal.h"
 #include "softcuda/exec/run/run_internal.h"
 
@@ -10,7 +10,7 @@ static uint32_t named_lanes(const struct warp *w, opref member)
 	const uint32_t *m = U32(w, member);
 	uint32_t all = 0;
 
-	if ((member & 3) == BANK_CONSTS) /* the usual case */
+	if ((member & 3) == BANK_CONSTS) /* usually, all lanes have the same member mask */
 		return m[0];
 	if (w->mask == ALL_LANES)
 		for (unsigned l = 0; l < LANES; l++)
@@ -34,8 +34,7 @@ HANDLER(BAR_WARP)
 	return i + 1;
 }
 
-/* ---- shuffles: PTX ISA 9.7.9.6.  d|p = a moved by b; c: clamp in bits 0-4, segment mask in 8-12;
- * e: member mask. */
+/* ---- shuffles: PTX ISA 9.7.9.6.  d|p = a moved by b; c: clamp in bits 0-4, segment mask in 8-12; e: member mask. */
 enum direction { UP, DOWN, BFLY, IDX };
 
 static inline uint32_t source_lane(enum direction how, uint32_t lane, uint32_t b, uint32_t c, int32_t *in_range)
@@ -51,7 +50,7 @@ static inline uint32_t source_lane(enum direction how, uint32_t lane, uint32_t b
 	return *in_range ? (uint32_t)j & 31 : lane;
 }
 
-/* to[l] = a[from[l]]; from is less than LANES. */
+/* to[l] = a[from[l]] for all lanes, with from[l] < LANES. */
 static inline void permute_lanes(uint32_t to[LANES], const uint32_t *a, const uint32_t from[LANES])
 {
 #if defined(__AVX512F__)
@@ -101,7 +100,7 @@ HANDLER(SHFL_IDX)
 
 /* ---- votes: a predicate, b member mask (if n is set) -------------------------------------------- */
 
-/* Return the lanes that vote together with lane l: the active lanes of its member mask. */
+/* Return the lanes that vote together with lane l: the active lanes in the member mask of lane l. */
 static inline uint32_t voters(const struct warp *w, const struct insn *i, unsigned l)
 {
 	return i->n ? U32(w, i->b)[l] & w->mask : w->mask;
@@ -162,7 +161,7 @@ HANDLER(ACTIVEMASK)
 	return i + 1;
 }
 
-/* d|p: d = the lowest lane of the member mask a; p is true in that lane. */
+/* elect.sync d|p, a: d = the lowest lane of the member mask a; p is true in that lane. */
 HANDLER(ELECT)
 {
 	const uint32_t *member = U32(w, i->a);

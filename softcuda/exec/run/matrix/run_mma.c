@@ -1,4 +1,4 @@
-/* run_mma.c — mma and wmma of f64, integers and bits, whose results are exact or have one defined order; and mma.m8n8k4 of f16. */
+/* run_mma.c — mma and wmma of integers and bits, which are exact; of f64, where PTX defines the order of the sum; and mma.m8n8k4 of f16. */
 #include "softcuda/exec/matrix_internal.h"
 #include "softcuda/exec/run/half_internal.h"
 #include "softcuda/exec/run/run_internal.h"
@@ -9,7 +9,7 @@ struct integers {
 	int32_t x[MAX_K][TILE_ROWS], y[MAX_K][TILE_COLUMNS];
 };
 
-/* Element k of a register. */
+/* Return element k of a register word. */
 static inline int32_t integer_element(uint32_t word, unsigned type, unsigned k)
 {
 	switch (type) {
@@ -53,7 +53,7 @@ static int32_t add_sum(const struct mma_form *f, int32_t sum, int32_t c)
 	return (int32_t)(uint32_t)(uint64_t)exact;
 }
 
-/* Add C to the sums of a tile, which are by column and row, and store them in D. */
+/* Add C to the sums of a tile, sum[column][row], and store the results in D. */
 static void store_integers(const struct warp *w, const struct mma_form *f, const struct mma_tile *t, int32_t sum[TILE_COLUMNS][TILE_ROWS])
 {
 	for (unsigned r = 0; r < f->n_d; r++)
@@ -81,7 +81,7 @@ HANDLER(MMA_INT)
 	return i + 1;
 }
 
-/* ---- bits: k counts bits; a register has 32 of them ----------------------------------------------------------------- */
+/* ---- bits: a register has 32 elements of one bit -------------------------------------------------------------------- */
 
 HANDLER(MMA_BITS)
 {
@@ -103,7 +103,7 @@ HANDLER(MMA_BITS)
 	return i + 1;
 }
 
-/* ---- f64: one fma after the other, by ascending k ------------------------------------------------------------------- */
+/* ---- f64: fma after fma, in ascending order of k -------------------------------------------------------------------- */
 
 HANDLER(MMA_F64)
 {
@@ -132,13 +132,13 @@ HANDLER(MMA_F64)
 	return i + 1;
 }
 
-/* ---- mma.m8n8k4 of f16: four matrices, each in 8 lanes: 4 q ... 4 q + 3, and these + 16 -------------------------------- */
+/* ---- mma.m8n8k4 of f16: matrix q of four is in lanes 4 q to 4 q + 3 and 4 q + 16 to 4 q + 19 ----------------------------- */
 
 struct quads {
 	float a[8][4], b[4][8], c[8][8], d[8][8];
 };
 
-/* Compute the row and column of element e of an accumulator in lane l. */
+/* Compute the row and column of the element of C or D that is number e of lane l. */
 static void place_of_sum(unsigned type, unsigned l, unsigned e, unsigned *row, unsigned *column)
 {
 	const unsigned half = l / 16 * 4;
@@ -174,7 +174,7 @@ static void load_quads(const struct warp *w, const struct mma_form *f, unsigned 
 	}
 }
 
-/* Compute mma.m8n8k4, for which sm_90 has no instruction: its code is a chain of fma and add of f32. */
+/* Compute mma.m8n8k4 in the same steps as sm_90, which has no such instruction: ptxas generates fma and add of f32. */
 static void multiply_quads(const struct mma_form *f, struct quads *q)
 {
 	for (unsigned r = 0; r < 8; r++)

@@ -2,8 +2,8 @@
 #include "softcuda/exec/run/mma_sum_internal.h"
 #include "softcuda/exec/run/run_internal.h"
 
-/* With f8, sm_90 first adds the products of the lower two bytes of each register, then those of the upper two.  If X is sparse, a
- * pair of bytes covers four values of k. */
+/* Return the position of element k in the order of the sum.  With f8, sm_90 first adds the products of the lower two bytes of each
+ * register, then those of the upper two.  If X is sparse, two bytes cover four values of k. */
 static unsigned place_of(const struct mma_form *f, unsigned k)
 {
 	const unsigned n = f->sparse ? 4 : 2;

@@ -1,11 +1,11 @@
-/* run_wgmma.c — wgmma.mma_async: one warp's 16 rows.  Matrices in shared memory are read in pieces of 16 bytes. */
+/* run_wgmma.c — wgmma.mma_async: each warp computes 16 of the 64 rows.  Matrices in shared memory are read in pieces of 16 bytes. */
 #include "softcuda/exec/run/mma_sum_internal.h"
 #include "softcuda/exec/run/run_internal.h"
 #include "softcuda/exec/wgmma_internal.h"
 
 enum { PIECE_WORDS = 4, WARPS_OF_GROUP = 4 };
 
-/* Read a piece of 16 bytes at this offset in shared memory; false: the fault is recorded. */
+/* Read a piece of 16 bytes at this offset in shared memory; false: a fault was recorded. */
 static bool read_piece(struct warp_state *s, const struct insn *i, uint32_t at, uint32_t words[PIECE_WORDS])
 {
 	if (at > s->shared_bytes || s->shared_bytes - at < 16) {
@@ -18,8 +18,8 @@ static bool read_piece(struct warp_state *s, const struct insn *i, uint32_t at, 
 	return true;
 }
 
-/* Read `rows` rows (of A) or columns (of B) from `first` on, as [row][k] in bits: `pieces` of each; by_column: neighbours in memory
- * have the same k, with 16-bit elements. */
+/* Read `rows` rows of A or columns of B, from `first` on; words[r] receives the `pieces` pieces of row r, in the order of k.  by_column:
+ * elements with the same k are contiguous in memory; they have 16 bits. */
 static bool read_matrix(struct warp_state *s, const struct insn *i, uint64_t descriptor, bool by_column, unsigned first, unsigned rows,
 			unsigned pieces, uint32_t words[][MAX_WGMMA_WORDS])
 {
@@ -43,7 +43,7 @@ static bool read_matrix(struct warp_state *s, const struct insn *i, uint64_t des
 	return true;
 }
 
-/* Read A's rows from registers: lane 4 g + t has elements of rows g and g + 8, as for mma. */
+/* Read the rows of A from registers: lane 4 g + t has elements of rows g and g + 8, as for mma. */
 static void read_registers(const struct warp *w, const struct wgmma_form *f, uint32_t words[TILE_ROWS][MAX_WGMMA_WORDS])
 {
 	for (unsigned r = 0; r < 4; r++)
@@ -72,7 +72,8 @@ static bool read_b(struct warp_state *s, const struct insn *i, uint32_t words[][
 
 /* ---- floating point ---------------------------------------------------------------------------------------------- */
 
-/* Store element k of row r, and its exponent, at x and e [k * stride + r]; place, if not NULL, gives other k: MAX_K for each row. */
+/* Convert elements to float: element k of row r is stored in x[k * stride + r], its exponent in e[k * stride + r].  If place is not NULL,
+ * place[r * MAX_K + k] is used instead of k. */
 static void widen_rows(uint32_t words[][MAX_WGMMA_WORDS], unsigned rows, unsigned pieces, unsigned type, bool negate, struct operands *o,
 		       float *x, int32_t *e, unsigned stride, const uint8_t *place)
 {
@@ -198,7 +199,7 @@ static int32_t multiply_words(const uint32_t *x, const uint32_t *y, unsigned n, 
 	return sum;
 }
 
-/* Expand a sparse A: move its stored bytes to their places among zeros. */
+/* Expand a sparse A of 1-byte elements: move the stored elements to their columns, and set the others to zero. */
 static void spread_bytes(const struct warp *w, const struct wgmma_form *f, uint32_t a[TILE_ROWS][MAX_WGMMA_WORDS])
 {
 	for (unsigned r = 0; r < TILE_ROWS; r++) {

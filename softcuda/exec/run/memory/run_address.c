@@ -1,8 +1,8 @@
 /* run_address.c — handlers for copies between register widths and for addresses: cvta, isspacep, addresses of variables.
  *
- * A .shared address is an offset in the block's shared memory, a .local address an offset in the
- * lane's local memory, a .param address an offset in the kernel's parameters.  A generic address is
- * a host address: equal to the address in .global and .const, base of the window + offset in the other spaces. */
+ * A .shared address is an offset in the block's shared memory, a .local address an offset in the lane's local memory, a .param address an
+ * offset in the kernel's parameters.  A generic address is a host address: it is equal to a .global or .const address; for the other
+ * spaces, it is the host address of that memory (the window) + the offset. */
 #include "softcuda/exec/run/run_internal.h"
 
 #define COPY(name, to, to_type, from) \
@@ -55,7 +55,7 @@ HANDLER(LOCAL_ADDR_64)
 	return i + 1;
 }
 
-/* Host address of lane 0's window of an address space, and the distance to the next lane's. */
+/* Return the host address of an address space's memory in lane 0; *stride: the distance to that of the next lane. */
 static uint64_t window_base(const struct warp_state *s, unsigned flags, uint64_t *stride)
 {
 	*stride = 0;
@@ -103,8 +103,8 @@ static const struct insn *peers_from_generic(struct warp *w, const struct insn *
 	return i + 1;
 }
 
-/* mapa d, a, b: d is the address, in the shared memory of block b of the cluster, of the variable whose address in any block is a.
- * n: a is a generic address. */
+/* mapa d, a, b: a is the address of a shared variable in any block of the cluster; return its address in the block of rank b.  i->n: the
+ * addresses are generic. */
 static uint64_t map_address(const struct warp_state *s, const struct insn *i, uint64_t at, uint32_t rank)
 {
 	const struct cluster *c = s->block->cluster;
@@ -153,7 +153,7 @@ HANDLER(CTARANK_64)
 	return i + 1;
 }
 
-/* In a .shared address, only the lower 32 bits count; in a .local address, all 64: measured on an H200. */
+/* Only the lower 32 bits of a .shared address are used, but all 64 of a .local address: measured on an H200. */
 HANDLER(TO_GENERIC)
 {
 	uint64_t stride, base = window_base(state_of(w), i->flags, &stride);

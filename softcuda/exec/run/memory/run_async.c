@@ -1,4 +1,4 @@
-/* run_async.c — handlers of cp.async, which copy at once, and of mbarriers in shared memory.
+/* run_async.c — handlers of asynchronous copies, which copy immediately, and of mbarriers in shared memory.
  *
  * All warps of a block run on one thread, so an mbarrier needs no atomic instruction. */
 #include "softcuda/exec/async_internal.h"
@@ -47,7 +47,7 @@ HANDLER(MBAR_ARRIVE)
 	return i + 1;
 }
 
-/* The predicate d is true if the phase in b has ended; b is the state that arrive returned, or the phase's parity. */
+/* test_wait, try_wait: predicate d is true if the phase that b names has ended; b is the result of arrive, or the parity of the phase. */
 HANDLER(MBAR_TEST)
 {
 	struct warp_state *s = state_of(w);
@@ -79,8 +79,8 @@ HANDLER(MBAR_PENDING)
 
 /* ---- copies -------------------------------------------------------------------------------- */
 
-/* Copy `bytes` bytes at `offset` of both addresses, for the active lanes.  NULL: done; else the handler must return this
- * value, because of a fault. */
+/* For the active lanes, copy `bytes` bytes at `offset` from both addresses.  Returns NULL, or, after a fault, what the handler must
+ * return. */
 static const struct insn *copy_piece(struct warp_state *s, const struct async_copy *c, unsigned bytes, uint32_t offset)
 {
 	struct insn to = c->to, from = c->from;
@@ -108,7 +108,8 @@ static uint32_t source_bytes_of(const struct warp *w, const struct async_copy *c
 	return n < bytes ? n : bytes;
 }
 
-/* Copy for one lane, which reads n bytes and writes `bytes`: byte by byte, because the bytes that it does not read may be inaccessible. */
+/* For one lane, copy n bytes, and fill the rest of `bytes` bytes with 0.  It copies byte by byte, because the source may end after n
+ * bytes. */
 static const struct insn *copy_part(struct warp_state *s, const struct async_copy *c, unsigned bytes, uint32_t n)
 {
 	static const uint8_t zeros[16];
@@ -144,7 +145,7 @@ HANDLER(CP_ASYNC)
 	return stop ? stop : i + 1;
 }
 
-/* Report the bytes to the mbarrier, if the copy has one. */
+/* Perform complete_tx of `bytes` bytes on the copy's mbarrier, if it has one. */
 static const struct insn *complete_bytes(struct warp_state *s, const struct async_copy *c, uint32_t bytes)
 {
 	struct access x;
@@ -169,7 +170,7 @@ static const struct insn *bulk_copy(struct warp_state *s, const struct async_cop
 	return complete_bytes(s, c, bytes);
 }
 
-/* For one lane: add (or another operation) each element of the source to the destination. */
+/* cp.reduce for one lane: apply the atomic operation to each element of the destination, with the source's element as operand. */
 static const struct insn *bulk_reduce(struct warp_state *s, const struct async_copy *c, uint32_t bytes)
 {
 	const unsigned lane = first_lane(s->w.mask), n = c->element_bytes;
@@ -217,7 +218,7 @@ HANDLER(CP_BULK)
 	return run_bulk(w, i, bulk_copy);
 }
 
-/* For one lane: copy the bytes to the same offset in the shared memory of each block of the mask, and report them to its mbarrier. */
+/* For one lane: copy the bytes to the same offset in the shared memory of each block of the mask, and perform complete_tx there. */
 static const struct insn *bulk_multicast(struct warp_state *s, const struct async_copy *c, uint32_t bytes)
 {
 	const unsigned lane = first_lane(s->w.mask);

@@ -1,5 +1,5 @@
-/* run_atomic.c — handlers of atom and red: lane by lane, in the order of lanes, or all lanes at once if they access the same
- * address.
+/* run_atomic.c — handlers of atom and red: one atomic operation per lane, in the order of lanes, or a single one if all lanes access the
+ * same address.
  *
  * All warps of a block run on one thread, so shared memory needs no atomic instruction; for global memory and
  * generic addresses the compiler's atomics are used.  Every memory order is executed as acq_rel, which
@@ -8,8 +8,8 @@
 #include "softcuda/exec/run/run_internal.h"
 #include "softcuda/exec/warp/access_internal.h"
 
-/* Returns true if the active lanes access one address, as when threads count something.  resolve() gives inactive lanes the offset of
- * an active one. */
+/* Returns true if all active lanes access the same address, as when threads increment a counter.  Inactive lanes are no exception, because
+ * resolve() gives them the offset of an active lane. */
 static inline bool lanes_meet(enum shape shape, const struct access *x)
 {
 	int32_t differ = 0;
@@ -21,7 +21,7 @@ static inline bool lanes_meet(enum shape shape, const struct access *x)
 	return !differ;
 }
 
-/* Combine the operands of lanes that access the same address p in registers, in lane order; then update memory once. */
+/* For lanes that access the same address p: apply the operation of each lane to a local variable, in lane order; update memory once. */
 #define UPDATE_ONCE(type, p, d, bv, cv, update) \
 	do { \
 		type before[LANES], seen = __atomic_load_n(p, __ATOMIC_RELAXED), next; \
@@ -39,7 +39,7 @@ static inline bool lanes_meet(enum shape shape, const struct access *x)
 		FOR_LANES(l, w, (d)[l] = before[l]); \
 	} while (0)
 
-/* `update` is the new value, computed from old, b and c of lane l. */
+/* Define a handler; `update` computes the new value from the old value `old`, and the operands b and c of lane l. */
 #define ATOMIC(name, type, update) \
 	HANDLER(ATOM_##name) \
 	{ \
@@ -87,8 +87,7 @@ static inline bool lanes_meet(enum shape shape, const struct access *x)
 		return i + 1; \
 	}
 
-/* Operations for which the CPU has one instruction: it replaces the loop with compare and exchange, unless all lanes access one
- * address. */
+/* Like ATOMIC, for operations that the CPU has as one instruction (builtin), which is used unless all lanes access the same address. */
 #define FETCH(name, type, update, builtin) \
 	HANDLER(ATOM_##name) \
 	{ \
@@ -177,7 +176,7 @@ static uint64_t add_f64(uint64_t a, uint64_t b)
 ATOMIC(ADD_F32, uint32_t, add_f32(old, b, !shared))
 ATOMIC(ADD_F64, uint64_t, add_f64(old, b))
 
-/* Add two halves: in double the sum is exact, or far from a tie; rounding it to odd keeps the final rounding correct. */
+/* Add two f16 or bf16: the sum in double is exact or not near a tie, and is rounded to odd, so that the final rounding is correct. */
 static float sum_of_halves(float a, float b)
 {
 	return odd_float((double)a + (double)b);
@@ -221,7 +220,7 @@ static inline uint128 wide_at(const struct warp *w, opref r, unsigned l)
 }
 
 #if defined(__x86_64__) && defined(__GNUC__)
-/* Compare and exchange 16 bytes with cmpxchg16b, which practically every x86-64 CPU has; the compiler would call a library function. */
+/* Compare and exchange 16 bytes by cmpxchg16b, which nearly all x86-64 CPUs have; for the builtin, compilers call a library function. */
 static bool swap_wide(wide *p, uint128 *old, uint128 new)
 {
 	uint64_t lo = (uint64_t)*old, hi = (uint64_t)(*old >> 64);
@@ -253,7 +252,7 @@ static inline const struct insn *atomic_wide(struct warp *w, const struct insn *
 		wide *p = (wide *)(uintptr_t)x.each[l];
 		uint128 b = wide_at(w, i->b, l), new = compare ? wide_at(w, i->c, l) : b, old = b;
 
-		/* A failed exchange stores the memory's value in old, so no separate load is needed. */
+		/* A failed exchange sets old to the value in memory, so no separate load is needed. */
 		while (!swap_wide(p, &old, compare && old != b ? old : new))
 			;
 		U64(w, i->d)[l] = (uint64_t)old;

@@ -6,7 +6,7 @@
 #include "softcuda/exec/run/run_internal.h"
 #include "softcuda/exec/warp/access_internal.h"
 
-/* Load at[offset[l]] for all lanes.  Compilers avoid gather instructions; here they are faster, because
+/* Load the words at the address at + offset[l], for all lanes.  Compilers do not use gather instructions, which are faster here, because
  * the offsets are already in memory. */
 static inline void gather_32(uint32_t to[LANES], const uint8_t *at, const int32_t offset[LANES])
 {
@@ -40,7 +40,7 @@ static inline void gather_64(uint64_t to[LANES], const uint8_t *at, const int32_
 #endif
 }
 
-/* Load the active lanes of d from addresses of one shape (access_internal.h); `memory` is the type in memory. */
+/* Load the active lanes of d from addresses of one kind (enum shape in access_internal.h); memory: the type in memory. */
 #define LOAD_SAME(w, d, memory, at) \
 	do { \
 		const memory same_ = *(const MEMORY_TYPE(memory) *)(const void *)(at); \
@@ -117,7 +117,7 @@ static inline void store_to_lane(struct warp *w, uint32_t kind, opref d, unsigne
 	}
 }
 
-/* Load element e of each lane's vector; x->at: address of lane 0's vector, or of the only one. */
+/* Load element e of each lane's vector; x->at: address of lane 0's vector, or of the vector of all lanes (SHAPE_SAME). */
 static void load_element(struct warp *w, const struct insn *i, enum shape shape, const struct access *x, unsigned e)
 {
 	const opref to = OPLIST(w, i->d)[e];
@@ -148,7 +148,7 @@ static void load_element(struct warp *w, const struct insn *i, enum shape shape,
 	}
 }
 
-/* Load the vectors of four words of all lanes, which follow each other in memory. */
+/* Load a vector of four words for each lane; the vectors of all lanes are contiguous in memory. */
 static void load_quads(struct warp *w, const opref *list, const quad *from)
 {
 	uint32_t *d[4];
@@ -216,7 +216,7 @@ static void copy_relaxed(void *to, const void *from, unsigned bytes)
 	}
 }
 
-/* Load one lane's element, or its vector of n elements from the last to the first; a vector of 16 bytes in one move. */
+/* Load n elements of one lane, from the last to the first, but 16 bytes by one move instruction. */
 static inline void load_lane(struct warp *w, const struct insn *i, const opref *list, unsigned bytes, unsigned n, unsigned l,
 			     const uint8_t *from)
 {
@@ -236,7 +236,7 @@ static inline void load_lane(struct warp *w, const struct insn *i, const opref *
 	NEXT_ACCESS(memory_order_acquire);
 }
 
-/* Load 16 bytes for each lane of order, from the last to the first, into n registers of type T. */
+/* Load 16 bytes for each lane in order[], from the last to the first lane, into n registers of type T. */
 #define LOAD_WHOLE(T, n) \
 	do { \
 		T *d[n], part[n]; \
@@ -251,7 +251,7 @@ static inline void load_lane(struct warp *w, const struct insn *i, const opref *
 		} \
 	} while (0)
 
-/* Shorten the turn of a warp that may wait for the word at this address. */
+/* Shorten the time slice of a warp that may be polling the word at this address. */
 static inline void count_poll(struct warp_state *s, uint64_t at)
 {
 	const bool again = at == s->polled, several = s->w.mask & (s->w.mask - 1);
@@ -283,7 +283,7 @@ static inline uint64_t lane_digest(const struct warp *w, uint32_t kind, const op
 	return digest;
 }
 
-/* d is one register, or a list of i->n.  Higher addresses first: see NEXT_ACCESS. */
+/* Ordered load to register d, or, if i->n is not 0, to a list of i->n registers.  Higher addresses are loaded first: see NEXT_ACCESS. */
 HANDLER(LDO)
 {
 	struct warp_state *s = state_of(w);
@@ -318,7 +318,7 @@ HANDLER(LDO)
 	return i + 1;
 }
 
-/* Load a kernel parameter by name: it is equal for all lanes; decoding has checked the offset. */
+/* Load a kernel parameter by its name, so that all lanes load the same address; decoding has checked the offset. */
 HANDLER(LD_PARAM)
 {
 	const uint8_t *from = state_of(w)->params + i->imm;

@@ -2,7 +2,7 @@
 #include "softcuda/exec/run/run_internal.h"
 #include "softcuda/exec/warp/access_internal.h"
 
-/* Resolve the addresses of a store.  It counts as progress, except to local memory, where a waiting loop may keep its counters. */
+/* Resolve the addresses of a store.  A store counts as progress of the warp, except to local memory, where a polling loop may count. */
 static inline enum shape resolve_store(struct warp *w, const struct insn *i, unsigned bytes, struct access *x)
 {
 	enum shape shape;
@@ -94,7 +94,7 @@ static void store_relaxed(uint8_t *to, const uint8_t *part, unsigned bytes)
 	}
 }
 
-/* Store one lane's element, or its vector of n elements from the first to the last; a vector of 16 bytes in one move. */
+/* Store n elements of one lane, from the first to the last, but 16 bytes by one move instruction. */
 static inline void store_lane(struct warp *w, const struct insn *i, const opref *list, unsigned bytes, unsigned n, unsigned l, uint8_t *to)
 {
 	_Alignas(16) uint8_t part[64];
@@ -114,7 +114,7 @@ static inline void store_lane(struct warp *w, const struct insn *i, const opref 
 	}
 }
 
-/* Store 16 bytes for each lane of order, from the first to the last, from n registers of type T. */
+/* Store 16 bytes for each lane in order[], from the first to the last lane, from n registers of type T. */
 #define STORE_WHOLE(T, n) \
 	do { \
 		const T *b[n]; \
@@ -151,7 +151,7 @@ static void store_lanes(struct warp *w, const struct insn *i, enum shape shape, 
 			store_lane(w, i, list, bytes, n, order[k], (uint8_t *)(uintptr_t)x->each[order[k]]);
 }
 
-/* Store the vectors of four words of all lanes, which follow each other in memory. */
+/* Store a vector of four words for each lane; the vectors of all lanes are contiguous in memory. */
 static void store_quads(struct warp *w, const opref *list, volatile quad *to)
 {
 	const uint32_t *b[4];
@@ -197,7 +197,7 @@ HANDLER(STO)
 	if (i->flags & FLAG_RELEASE)
 		THREAD_FENCE(memory_order_release);
 	store_lanes(w, i, shape, &x);
-	/* whether the word is new decides if the warp makes progress or only waits */
+	/* a store to a word that the warp has not accessed recently is progress; others may belong to polling */
 	watch_word(state_of(w), x.each[first_lane(w->mask)]);
 	return i + 1;
 }

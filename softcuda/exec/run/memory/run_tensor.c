@@ -1,10 +1,10 @@
-/* run_tensor.c — tensor copies between global and shared memory: PTX ISA 9.7.9.27.  The lane that starts a copy executes it at
- * once, row by row; elements outside of the tensor are not accessed. */
+/* run_tensor.c — tensor copies between global and shared memory: PTX ISA 9.7.9.27.  A lane performs its copy immediately,
+ * row by row; elements outside of the tensor are not accessed. */
 #include "softcuda/exec/run/run_internal.h"
 #include "softcuda/exec/tensor_internal.h"
 #include "softcuda/exec/warp/access_internal.h"
 
-/* ADDRESS_AT: where the scratch bank holds the address of the element to reduce */
+/* ADDRESS_AT: offset in the scratch bank at which the address of the element to reduce is stored */
 enum { ADDRESS_AT = 1024, PIECE = TENSOR_PIECE };
 
 /* The tensor copy of one lane. */
@@ -14,7 +14,7 @@ struct transfer {
 	unsigned lane;
 	struct tensor_box box;
 	uint8_t *shared; /* shared memory of the block that contains the box */
-	uint32_t to;     /* offset of the box in that memory */
+	uint32_t to;     /* offset of the box in shared memory */
 };
 
 /* ---- shared memory ------------------------------------------------------------------------------------------------- */
@@ -33,7 +33,7 @@ static void move_bytes(const struct transfer *t, uint32_t offset, uint8_t *data,
 	}
 }
 
-/* Fill bytes outside of the tensor with 0 or NaN.  A NaN is 0x7ff7 in each 16 bits, whatever the type, as an H200 writes it. */
+/* Fill bytes outside of the tensor with 0 or NaN.  For NaN, an H200 writes 0x7ff7 to each 16 bits, whatever the type. */
 static void fill_bytes(const struct transfer *t, uint32_t offset, uint32_t bytes)
 {
 	const gpul_tensor_map *m = t->box.map;
@@ -55,7 +55,7 @@ static bool may_access(const struct transfer *t, const struct tensor_row *r, boo
 	return false;
 }
 
-/* Round to TF32 as an H200's load does: to nearest, with 10 bits of mantissa and only one NaN. */
+/* Round to TF32 as tensor loads of an H200 do: to nearest, with 10 fraction bits and only one NaN. */
 static uint32_t round_tf32(uint32_t bits)
 {
 	const uint32_t magnitude = bits & 0x7fffffff;
@@ -94,8 +94,8 @@ static bool load_row(const struct transfer *t, const struct tensor_row *r)
 	return true;
 }
 
-/* At the end of a tensor row, an H200 stores and reduces the whole last 16-byte piece even if only part of it is inside; so does
- * this code, unless the piece lies outside all memory. */
+/* At the end of a tensor row, an H200 stores or reduces the whole last 16-byte piece, even if only part of it is inside of the tensor.
+ * Return the row with this piece, unless the kernel may not access it. */
 static struct tensor_row whole_pieces(const struct transfer *t, const struct tensor_row *r)
 {
 	const uint32_t e = t->box.element_bytes, rest = t->box.row_elements - r->skip, n = (r->n * e + PIECE - 1) / PIECE * PIECE / e;
@@ -147,7 +147,7 @@ static bool reduce_row(const struct transfer *t, const struct tensor_row *inside
 
 /* ---- the copy of one lane --------------------------------------------------------------------------------------------- */
 
-/* Read the map and the coordinates; false: a fault. */
+/* Read the tensor map and the coordinates of the box; false: a fault. */
 static bool read_map(struct transfer *t)
 {
 	const struct tensor_copy *c = t->i->object;
@@ -174,7 +174,7 @@ static bool read_map(struct transfer *t)
 	return false;
 }
 
-/* Find the box in the shared memory of a block; NULL: the lane's own block. */
+/* Find the box in shared memory, of block `other` if it is not NULL, else of the block that the address names; false: a fault. */
 static bool find_shared(struct transfer *t, const struct block *other)
 {
 	const struct tensor_copy *c = t->i->object;
@@ -205,8 +205,7 @@ static bool copy_rows(struct transfer *t, bool (*one)(const struct transfer *, c
 	return true;
 }
 
-/* Report the bytes of a load: update the mbarrier at the same offset in the receiving block, where find_shared() has checked
- * the memory. */
+/* Perform complete_tx of a load's bytes on the mbarrier, which is at the same offset in each receiving block. */
 static bool complete_load(struct transfer *t, const struct block *other)
 {
 	const struct tensor_copy *c = t->i->object;
@@ -225,8 +224,8 @@ static bool complete_load(struct transfer *t, const struct block *other)
 	return true;
 }
 
-/* Check where the copy starts.  Measured on an H200: loads may start outside the tensor, and read the pixels around it; stores and
- * reductions may not start outside.  With an im2col map, every copy must start at a pixel of the map. */
+/* Check the coordinates at which the copy starts.  Measured on an H200: loads may start outside of the tensor; stores and reductions may
+ * not.  With an im2col map, every copy must start at a pixel of the map. */
 static bool may_begin(const struct transfer *t, bool writes)
 {
 	const gpul_tensor_map *m = t->box.map;
@@ -310,8 +309,8 @@ HANDLER(TENSOR_REDUCE)
 
 /* ---- changes of tensor maps: PTX ISA 9.7.9.28 -------------------------------------------------------------------------- */
 
-/* Find the host addresses of the lanes' maps; false: a fault.  Each half is looked up separately, because maps are aligned only to that
- * size. */
+/* Find the host addresses of the lanes' maps; false: a fault.  Each half of 64 bytes is checked separately, because resolve_each() requires
+ * alignment to the size, and maps are aligned to 64 bytes. */
 static bool find_maps(struct warp_state *s, const struct insn *address, bool write, struct access *x)
 {
 	struct insn second = *address;
