@@ -136,10 +136,9 @@ enum op {
 /* The operation of an arithmetic instruction and the types of its operands: the result of gpul_select_alu(), from which
  * decode/decode.c turns the operands into references.
  *
- * Operands are in the order of the PTX instruction: the destination (unless d_type is 0; in a pair p|q, q becomes d2), then
- * n_sources sources, which become a, b, c, e.  gpul_select_alu() encodes the other operands, and the sources whose bit in `skip`
- * is set (such as the table of lop3), in imm, n or flags.
- * A handler can rely on the following, because decode.c inserts copies where they are needed:
+ * Operands are in the order of the PTX instruction: the destination (unless d_type is 0; in a pair p|q, q becomes d2), then n_sources
+ * sources, which become a, b, c, e.  gpul_select_alu() encodes the other operands, and the sources whose bit in `skip` is set (such as the
+ * table of lop3), in imm, n or flags.  A handler can rely on the following, because decode.c inserts copies where they are needed:
  *   - each operand has the width of its type: where narrow_ok allows a wider register, a source is
  *     truncated to the type before the operation, and a destination is sign- or zero-extended (by d_type) after it;
  *   - a negated predicate source (!p) is already negated; an immediate is broadcast to 32 lanes and

@@ -174,9 +174,8 @@ decode_fn gpul_decode_cp, gpul_decode_mbarrier, gpul_decode_mapa, gpul_decode_ge
  * error: code->refusal receives the reason, and the instruction becomes OP_REFUSED. */
 gpul_status gpul_decode_function(struct gpul_exec_program *p, struct func_code *code, gpul_error *err);
 
-/* decode_registers.c: set d->reg_offset of registers that can share memory in the frame.  Call before instructions are decoded.
- * defines: true if an unguarded instruction with this opcode writes its first operand, a register or a list of registers, in every
- * active lane. */
+/* decode_registers.c: set d->reg_offset of registers that can share memory in the frame.  Call before instructions are decoded.  defines:
+ * true if an unguarded instruction with this opcode writes its first operand, a register or a list of registers, in every active lane. */
 void gpul_share_registers(struct decoder *d, bool (*defines)(unsigned opcode));
 
 /* decode_reach.c: mark each function that calls a refused function by name, directly or indirectly, as refused. */

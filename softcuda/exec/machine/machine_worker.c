@@ -11,14 +11,13 @@
 #include "softcuda/exec/guard_internal.h"
 #include "softcuda/exec/warp/warp_internal.h"
 
-/* IDLE_TURNS: sched_yield() is called after this number of turns of polling warps in rounds without progress; a round without polling warps
- * counts as one turn.  With limits of 64 and 4 rounds, on one core, a FIFO push and its acknowledgement took 7.5 and 2.5 us with one
+/* IDLE_TURNS: sched_yield() is called after this number of turns of polling warps in rounds without progress; a round without polling
+ * warps counts as one turn.  With limits of 64 and 4 rounds, on one core, a FIFO push and its acknowledgement took 7.5 and 2.5 us with one
  * block, 4.7 and 1.0 us with 16; on two cores, there was no difference.  Turns are counted because a round of many polling warps takes
- * long: a hop in a ring of 8 processes on two cores (bench_ring), in which 512 threads per block poll, took 1,090 us with 4 rounds and
- * 120 us with 4 turns.
- * PATIENCE: another block is started after this number of rounds without progress.  SOON: with fewer blocks, a worker starts another block
- * in each round in which all blocks poll; with more, only every GROWTH_ROUNDS rounds, because then the blocks usually wait for the CPU, and
- * more blocks make rounds longer. */
+ * long: a hop in a ring of 8 processes on two cores (bench_ring), in which 512 threads per block poll, took 1,090 us with 4 rounds and 120
+ * us with 4 turns.  PATIENCE: another block is started after this number of rounds without progress.  SOON: with fewer blocks, a worker
+ * starts another block in each round in which all blocks poll; with more, only every GROWTH_ROUNDS rounds, because then the blocks usually
+ * wait for the CPU, and more blocks make rounds longer. */
 enum { IDLE_TURNS = 4, PATIENCE = 256, SOON = 256, GROWTH_ROUNDS = 64 };
 
 /* Pending launches from kernels start before further blocks of launches from the host; if there are more than MANY_NESTED, before those of

@@ -9,8 +9,7 @@ struct place { /* the position of a read, for all levels */
 	uint64_t slice; /* number of slices before the layer or face */
 };
 
-/* Find the element at x, y, z of a level; OUTSIDE in a dimension: the border.  Returns NULL if
- * the element must not be read. */
+/* Find the element at x, y, z of a level; OUTSIDE in a dimension: the border.  Returns NULL if the element must not be read. */
 static const uint8_t *find_texel(const struct texture *t, const struct texture_level *l, uint64_t slice, const int64_t at[3],
 				 struct texture_reader *r)
 {

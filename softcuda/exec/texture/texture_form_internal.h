@@ -48,8 +48,7 @@ enum surface_found {
 struct surface_spot {
 	const struct texture *t;
 	uint8_t *at; /* address of the element; only for SURFACE_FOUND */
-	/* x, y, slice: position that the instruction accesses; bytes: size of the access;
-	 * row_bytes: size of a surface row */
+	/* x, y, slice: position that the instruction accesses; bytes: size of the access; row_bytes: size of a surface row */
 	int64_t x, y, slice, bytes, row_bytes;
 };
 

@@ -58,8 +58,7 @@ uint64_t gpul_texture_add(enum texture_kind kind, const struct texture *t);
 /* Bind the handle to t; returns the previous texture. */
 const struct texture *gpul_texture_bind(uint64_t handle, const struct texture *t);
 const struct texture *gpul_texture_remove(uint64_t handle); /* returns the texture that was bound */
-/* Return the texture that is bound to the handle; NULL: there is no such handle, or nothing is
- * bound.  Any thread may call. */
+/* Return the texture that is bound to the handle; NULL: there is no such handle, or nothing is bound.  Any thread may call. */
 const struct texture *gpul_texture_find(uint64_t handle, enum texture_kind kind);
 bool gpul_texture_is(uint64_t handle, enum texture_kind kind);
 

@@ -31,9 +31,8 @@ struct access {
 /* access.c: check lane by lane, in any address space; record the fault if there is one. */
 enum shape gpul_access_slow(struct warp_state *s, const struct insn *i, unsigned bytes, bool write, struct access *x);
 
-/* In access_multicast.c: handle a store that gpul_access_slow() does not allow.  If its
- * addresses are multicast addresses, store the value of each active lane, also of lanes with
- * other addresses, and set x->stop.  Returns false if nothing was done, or if the store is a
+/* In access_multicast.c: handle a store that gpul_access_slow() does not allow.  If its addresses are multicast addresses, store the value
+ * of each active lane, also of lanes with other addresses, and set x->stop.  Returns false if nothing was done, or if the store is a
  * fault. */
 typedef uint64_t host_address_fn(struct warp_state *s, const struct insn *i, unsigned l, uint64_t at, unsigned bytes, bool write);
 bool gpul_store_multicast(struct warp_state *s, const struct insn *i, unsigned bytes, host_address_fn *host_address, struct access *x);
@@ -253,9 +252,8 @@ static inline bool resolve_row(struct warp_state *s, const struct insn *i, const
 	       span_allowed(s, i, a[0] + offset, (uint64_t)bytes * LANES, write, &x->at);
 }
 
-/* Like resolve_any(), for 64-bit addresses in the range that the instruction accessed last; false: they are outside it, or it is
- * unknown. Each lane is compared with the range: with 16 lanes in a register that takes fewer steps than the least and the
- * greatest address. */
+/* Like resolve_any(), for 64-bit addresses in the range that the instruction accessed last; false: they are outside it, or it is unknown.
+ * Each lane is compared with the range: with 16 lanes in a register that takes fewer steps than the least and the greatest address. */
 static inline bool resolve_in_last_range(struct warp_state *s, const struct insn *i, unsigned bytes, bool write, struct access *x,
 					 enum shape *shape)
 {

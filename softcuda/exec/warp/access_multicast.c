@@ -1,7 +1,6 @@
 /* access_multicast.c — ordinary stores to multicast addresses: each copy receives the value.
  *
- * NCCL stores the flags of its NVLS channels this way.  An ordinary load or atomic operation there is a fault: PTX leaves it
- * undefined. */
+ * NCCL stores the flags of its NVLS channels this way.  An ordinary load or atomic operation there is a fault: PTX leaves it undefined. */
 #include "softcuda/exec/warp/access_internal.h"
 
 enum { MOST_BYTES = 64 };

@@ -68,8 +68,7 @@ static struct line line_at(const gpul_ptx_module *m, uint32_t file, uint32_t lin
 	return (struct line){ f, f ? gpul_ptx_name(m, f->path) : "", line };
 }
 
-/* Returns true if the path is a CUDA header: the folder before /include/ is one of CUDA's, or the file name is that of a CUDA
- * header. */
+/* Returns true if the path is a CUDA header: the folder before /include/ is one of CUDA's, or the file name is that of a CUDA header. */
 static bool is_of_toolkit(const char *path)
 {
 	static const char *const parts[] = { "/cooperative_groups", "/crt/", "/cccl/", "/cuda/include/", "/cuda_runtime/include/",

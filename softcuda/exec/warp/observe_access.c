@@ -158,8 +158,7 @@ static void place_lane(const struct warp_state *s, const struct insn *i, unsigne
 	a->at[l] = offset;
 }
 
-/* Describe an access.  address: a load, or, for other instructions, an address operand that is
- * kept in the form of a load. */
+/* Describe an access.  address: a load, or, for other instructions, an address operand that is kept in the form of a load. */
 static struct lane_accesses *describe(const struct warp_state *s, const struct insn *address, uint32_t on, enum access_kind kind,
 				      uint32_t bytes, struct lane_accesses *a)
 {

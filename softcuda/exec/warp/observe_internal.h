@@ -46,8 +46,8 @@ enum { MAX_INSN_ACCESSES = 4 };
 
 /* Returns true if the instruction may access memory by an address; gpul_insn_accesses() describes how. */
 bool gpul_insn_accesses_memory(const struct insn *i);
-/* Returns true for multimem.ld_reduce, .st and .red; their addresses, and those of some ordinary stores, are multicast addresses, which have
- * no memory of their own (multimem_internal.h). */
+/* Returns true for multimem.ld_reduce, .st and .red; their addresses, and those of some ordinary stores, are multicast addresses, which
+ * have no memory of their own (multimem_internal.h). */
 bool gpul_insn_is_multimem(const struct insn *i);
 /* Returns true for an asynchronous copy, with a source and a destination. */
 bool gpul_insn_copies(const struct insn *i);

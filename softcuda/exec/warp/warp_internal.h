@@ -5,12 +5,11 @@
  *     warp ── splits[0..n)   { frame, pc, mask, state }   disjoint masks, together `live`
  *               └─ frame ── parent frame ...               one for each call in progress
  *
- * One split runs, inside a window of instructions (floor, limit) that contains the pc of no other split of its
- * frame; when it reaches limit, it has met the split there, and they merge (reconvergence).  A warp with one
- * split has an unlimited window, so converged code has no overhead.  The scheduler runs the split with the deepest
- * frame, then with the lowest pc: diverged lanes reconverge there soonest.  A split that has looped for
- * long, or sleeps, waits until the other splits have had a turn, so that a lane can wait for another
- * lane of its own warp.  Splits that waited at the same barrier instruction merge when the barrier is complete.
+ * One split runs, inside a window of instructions (floor, limit) that contains the pc of no other split of its frame; when it reaches
+ * limit, it has met the split there, and they merge (reconvergence).  A warp with one split has an unlimited window, so converged code has
+ * no overhead.  The scheduler runs the split with the deepest frame, then with the lowest pc: diverged lanes reconverge there soonest.  A
+ * split that has looped for long, or sleeps, waits until the other splits have had a turn, so that a lane can wait for another lane of its
+ * own warp.  Splits that waited at the same barrier instruction merge when the barrier is complete.
  *
  * Handlers return the next instruction, or s->limit after setting s->event. */
 #ifndef GPULOAD_SOFTCUDA_EXEC_WARP_WARP_INTERNAL_H
@@ -276,8 +275,7 @@ static inline void watch_word(struct warp_state *s, uint64_t at)
 	s->next_watched = (uint8_t)((s->next_watched + 1) % N_WATCHED);
 }
 
-/* Returns true if lanes may join the split.  It must not be counted at a barrier already, and its *.sync must not have been
- * released. */
+/* Returns true if lanes may join the split.  It must not be counted at a barrier already, and its *.sync must not have been released. */
 static inline bool split_can_merge(const struct split *p)
 {
 	return p->state != SPLIT_BARRIER && !p->released;
@@ -396,8 +394,7 @@ struct gpul_exec_launch *gpul_launch_create(struct gpul_exec_machine *m, const g
 void gpul_launch_destroy(struct gpul_exec_launch *l);
 void gpul_launch_unref(struct gpul_exec_launch *l);
 void gpul_launch_skip_rest(struct gpul_exec_launch *l); /* count the blocks that have not started as ended */
-/* count n more blocks as ended; the last block ends the launch, or, if it has child launches,
- * its nest ends it later */
+/* count n more blocks as ended; the last block ends the launch, or, if it has child launches, its nest ends it later */
 void gpul_launch_blocks_ended(struct gpul_exec_launch *l, uint64_t n);
 void gpul_launch_end(struct gpul_exec_launch *l);
 void gpul_launch_list(struct gpul_exec_launch *l); /* append it to the machine's list; the caller holds the machine's lock */
