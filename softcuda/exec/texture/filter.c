@@ -7,12 +7,12 @@
 #include <math.h>
 #include <string.h>
 
-/* precision of a sum, relative to its largest texel; lower bits of smaller texels are lost */
+/* precision of a sum of f32 and of f16, in bits of its largest texel; lower bits of smaller texels are lost */
 enum { FLOAT_BITS = 28, HALF_BITS = 15 };
 
 /* ---- floats: f32, f16, and linear light converted from sRGB ------------------------------------ */
 
-/* 2^e, for a normal double. */
+/* Return 2^e, which must be a normal double. */
 static double power_of_two(int e)
 {
 	const uint64_t bits = (uint64_t)(e + 1023) << 52;
@@ -22,7 +22,7 @@ static double power_of_two(int e)
 	return d;
 }
 
-/* Return the exponent e with 2^(e-1) <= |f| < 2^e, or less for subnormal floats; f is finite. */
+/* Return the exponent e with 2^(e-1) <= |f| < 2^e; for a subnormal float, a lower number.  f is finite. */
 static int exponent_of(float f)
 {
 	uint32_t bits;
@@ -31,8 +31,8 @@ static int exponent_of(float f)
 	return (int)(bits >> 23 & 255) - 126;
 }
 
-/* Return the exponent of a texel's unit: the texel is a multiple of 2^unit.  For f16 and f32 it depends on the value; for sRGB it is
- * in a table. */
+/* Return the exponent of a texel's unit: the texel counts as a multiple of 2^unit.  For f16 and f32, the unit depends on the value; for
+ * sRGB, it is in a table. */
 static int unit_of(const struct texture *t, const struct tap *tap, unsigned channel, float value)
 {
 	if (t->channel == CHANNEL_U8)
@@ -40,7 +40,7 @@ static int unit_of(const struct texture *t, const struct tap *tap, unsigned chan
 	return exponent_of(value) - (t->channel == CHANNEL_F16 ? HALF_BITS : FLOAT_BITS);
 }
 
-/* Return the sum of a group's texels, each truncated to a multiple of the group's largest unit. */
+/* Return the sum of a group's texels (see struct tap), each truncated to a multiple of the largest unit of the group. */
 static double sum_of_group(const struct texture *t, const struct taps *taps, const float *value, unsigned channel, unsigned group)
 {
 	int64_t sum = 0;
@@ -106,8 +106,8 @@ static float filter_floats(const struct texture *t, const struct taps *taps, uns
 
 /* ---- integers ------------------------------------------------------------------------------------ */
 
-/* Convert a sum of 256 times 8-bit or 16-bit values to a fraction of 65535 or 32767; 8-bit values are extended to 16 bits before
- * rounding. */
+/* Convert a sum of 8-bit or 16-bit texels, with weights that add up to 256, to a fraction of 65535 or 32767.  8-bit values are extended to
+ * 16 bits before rounding. */
 static float fraction(int64_t sum, unsigned channel)
 {
 	switch (channel) {
@@ -147,7 +147,7 @@ static uint32_t filter_channel(const struct texture *t, const struct taps *taps,
 	} else {
 		const int64_t sum = sum_of_integers(t, taps, channel);
 
-		if (t->read_integer) /* truncated to 32 bits */
+		if (t->read_integer) /* the cast truncates the result to 32 bits */
 			return (uint32_t)((sum + (gpul_channel_bytes(t->channel) < 4 ? 128 : 0)) >> 8);
 		result = fraction(sum, t->channel);
 	}

@@ -4,12 +4,12 @@
 #include <math.h>
 #include <string.h>
 
-struct place { /* the position of a read, for all levels */
+struct place { /* the position of a read, which is the same for all levels */
 	double at[3];
-	uint64_t slice; /* number of slices before the layer or face */
+	uint64_t slice; /* index of the first slice of the layer or cubemap face */
 };
 
-/* Find the element at x, y, z of a level; OUTSIDE in a dimension: the border.  Returns NULL if the element must not be read. */
+/* Find the element at the coordinates at[] of a level; if one of them is OUTSIDE, return the border.  NULL: the kernel may not read it. */
 static const uint8_t *find_texel(const struct texture *t, const struct texture_level *l, uint64_t slice, const int64_t at[3],
 				 struct texture_reader *r)
 {
@@ -35,7 +35,7 @@ static bool read_texel(const struct texture *t, const struct texture_level *l, u
 	return from;
 }
 
-/* Read the texel at integer coordinates, without a filter; a texel outside is 0. */
+/* Read the texel at integer coordinates, without a filter; outside of the texture, the result is 0. */
 static bool fetch(const struct texture *t, const struct texture_level *l, const struct texture_read *read, uint64_t slice,
 		  struct texture_reader *r, uint32_t out[4])
 {
@@ -63,7 +63,8 @@ static void find_axes(const struct texture *t, const struct texture_level *l, co
 	for (unsigned k = 0; k < read->dimensions; k++)
 		axis[k] = gpul_texture_axis(at[k], extent[k], read->cube ? ADDRESS_CLAMP : t->sampler.address[k], normalised, linear,
 					    read->offset[k]);
-	/* A one-dimensional texture is treated as a row read at its edge, y = 0, so the border gets half of the weight. */
+	/* A one-dimensional texture is read as a row of height 1, at its edge y = 0, so that half of the weight is outside of it, as on an
+	 * H200. */
 	if (linear && read->dimensions == 1 && !read->layered)
 		axis[1] = gpul_texture_axis(0, 1, t->sampler.address[1], normalised, true, 0);
 }
@@ -82,8 +83,8 @@ static bool add_tap(const struct texture *t, const struct texture_level *l, cons
 	return tap->at;
 }
 
-/* Add the texels around the coordinates.  The weight is split between slices, then columns, then rows.  Each time one part is
- * rounded and the other gets the rest, so the weights add up. */
+/* Append the texels of a level around the coordinates to `taps`.  The weight is divided between slices, then columns, then rows.  Each
+ * time, one part is rounded and the other gets the rest, so that the weights add up. */
 static bool add_level(const struct texture *t, const struct texture_level *l, const struct texture_read *read, const struct place *p,
 		      uint32_t weight, struct texture_reader *r, struct taps *taps)
 {
@@ -122,7 +123,7 @@ static bool add_nearest(const struct texture *t, const struct texture_level *l, 
 
 /* ---- levels ---------------------------------------------------------------------------------------- */
 
-/* log2 of the longer of the two gradients, in texels of the largest level. */
+/* Return log2 of the length of the longer of the two gradients, in texels of level 0. */
 static float level_of_gradients(const struct texture *t, const struct texture_read *read)
 {
 	const struct texture_level *l = &t->level[0];
@@ -139,7 +140,7 @@ static float level_of_gradients(const struct texture *t, const struct texture_re
 	return most > 0 ? log2f(most) / 2 : -126;
 }
 
-/* Compute the level in 1/256, rounded down, from 0 to the last one. */
+/* Compute the level of detail in units of 1/256, rounded down, and limited to the levels of the texture. */
 static uint32_t choose_level(const struct texture *t, const struct texture_read *read)
 {
 	const float last = (float)(t->n_levels - 1);
@@ -147,7 +148,7 @@ static uint32_t choose_level(const struct texture *t, const struct texture_read 
 
 	lod += t->sampler.bias;
 	lod = lod < t->sampler.least_level ? t->sampler.least_level : lod > t->sampler.most_level ? t->sampler.most_level : lod;
-	if (!(lod > 0)) /* also true if lod is NaN */
+	if (!(lod > 0)) /* true if lod is NaN, too */
 		return 0;
 	return (uint32_t)((lod > last ? last : lod) * 256);
 }
@@ -193,7 +194,7 @@ bool gpul_texture_sample(const struct texture *t, const struct texture_read *rea
 	return true;
 }
 
-/* The order of tld4 (PTX ISA 9.0, 9.7.10.4) is counter-clockwise, from the lower left texel. */
+/* tld4 returns the texels counter-clockwise, starting at the lower left texel (PTX ISA 9.0, 9.7.10.4). */
 bool gpul_texture_gather(const struct texture *t, const struct texture_read *read, unsigned component, struct texture_reader *r,
 			 uint32_t out[4])
 {

@@ -1,4 +1,4 @@
-/* texel.c — converts elements of textures from and to the 32-bit components of instructions. */
+/* texel.c — converts elements of textures to the 32-bit components that instructions load, and back. */
 #include "softcuda/exec/texture/texture_internal.h"
 
 #include <math.h>
@@ -56,7 +56,7 @@ uint16_t gpul_float_to_half(float f)
 	return (uint16_t)(sign | ((magnitude - 0x38000000 + 0xfff + (magnitude >> 13 & 1)) >> 13));
 }
 
-/* Truncate the bits that a half cannot represent. */
+/* Convert to half, rounded towards zero. */
 static uint16_t half_toward_zero(float f)
 {
 	const uint16_t h = gpul_float_to_half(f);
@@ -66,7 +66,7 @@ static uint16_t half_toward_zero(float f)
 
 /* ---- sRGB: IEC 61966-2-1 ------------------------------------------------------------------------ */
 
-/* The linear light that an H200 converts a channel to: an 8-bit number times 2^-bits, where bits is smaller for brighter channels. */
+/* The linear value to which an H200 converts each sRGB value: this 8-bit number times 2^-gpul_srgb_bits(value). */
 static const uint8_t linear_light[256] = {
 	0,   5,   10,  15,  20,  25,  30,  35,  40,  45,  50,  55,  60,  66,  72,  78,  85,  92,  99,  107, 115, 123, 131, 140, 150, 159,
 	169, 180, 190, 201, 213, 224, 118, 125, 131, 138, 145, 152, 159, 166, 174, 182, 190, 198, 206, 215, 224, 233, 121, 126, 131, 136,
@@ -100,7 +100,7 @@ static float srgb_of_linear(float x)
 	return x <= 0.0031308f ? x * 12.92f : (float)(1.055 * pow(x, 1 / 2.4) - 0.055);
 }
 
-/* True for red, green and blue; with one or two channels only for the first (as on an H200). */
+/* With four channels, red, green and blue are sRGB; with one or two channels, only the first is (as on an H200). */
 bool gpul_texel_is_srgb(const struct texture *t, unsigned channel)
 {
 	return t->srgb && channel < (t->n_channels == 4 ? 3 : 1);
@@ -165,7 +165,7 @@ void gpul_texel_encode(const struct texture *t, const uint32_t in[4], uint8_t *t
 	}
 }
 
-/* Convert a fraction to an integer up to `most`: truncate it to 4 bits more than the integer has, then round. */
+/* Convert a fraction to an integer up to `most`, as an H200 does: truncate it to 4 bits more than the integer has, then round. */
 static uint32_t integer_of(float f, double most, double steps)
 {
 	const double least = most == 255 || most == 65535 ? 0 : -1;
@@ -174,7 +174,7 @@ static uint32_t integer_of(float f, double most, double steps)
 	return (uint32_t)(int32_t)floor(floor(x * steps) * most / steps + 0.5);
 }
 
-/* Convert the border to an element of the format: the rounding of an H200 shows that it does so too. */
+/* Convert the border colour to an element in the texture's format.  An H200 does the same: its results show the rounding of the format. */
 void gpul_texture_set_border(struct texture *t, const uint32_t border[4])
 {
 	static const uint16_t most[] = { [CHANNEL_U8] = 255, [CHANNEL_U16] = 65535, [CHANNEL_S8] = 127, [CHANNEL_S16] = 32767 };

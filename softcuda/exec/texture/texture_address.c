@@ -3,10 +3,10 @@
 
 #include <math.h>
 
-/* Far beyond every texture, so that sums cannot overflow; multiples of 1/256 below it are exact in a double. */
+/* The limit for coordinates, far beyond every texture: sums cannot overflow, and a double can hold smaller multiples of 1/256 exactly. */
 #define FAR_AWAY 0x1p40
 
-/* floor(), which older CPUs have no instruction for; |d| < 2^63. */
+/* Return floor(d) for |d| < 2^63, without a call of the C library, because older CPUs have no instruction for it. */
 static int64_t floor_of(double d)
 {
 	const int64_t i = (int64_t)d;
@@ -19,7 +19,7 @@ static int64_t wrap_index(int64_t i, int64_t n)
 	return i % n < 0 ? i % n + n : i % n;
 }
 
-/* Mirror an index: 0 1 2 2 1 0 0 1 2 ... */
+/* Mirror an index i at the edges of n texels, so that for n = 3, i = 0, 1, 2 ... becomes 0 1 2 2 1 0 0 1 2 ... */
 static int64_t mirror_index(int64_t i, int64_t n)
 {
 	const int64_t at = wrap_index(i, 2 * n);
@@ -48,8 +48,8 @@ static double limit(double d, double most)
 	return isnan(d) ? 0 : d > most ? most : d < -most ? -most : d;
 }
 
-/* Convert a coordinate to texels, to find the nearest one.  A wrapped coordinate is reduced before it is scaled, so that it
- * keeps its precision. */
+/* Convert a coordinate to units of texels, for the nearest texel.  A wrapped or mirrored coordinate is reduced to one period before it is
+ * scaled, so that it keeps its precision. */
 static double in_texels(float x, uint32_t extent, enum address_mode mode, bool normalised)
 {
 	if (!normalised)
@@ -63,7 +63,7 @@ static double in_texels(float x, uint32_t extent, enum address_mode mode, bool n
 	return limit((double)(x * (float)extent), FAR_AWAY);
 }
 
-/* Convert a coordinate to 1/256 of a texel, for a linear filter. A normalised coordinate is reduced to 21 fraction bits (as on an H200). */
+/* Convert a coordinate to units of 1/256 texel, for a linear filter.  A normalised coordinate is cut to 21 fraction bits, as on an H200. */
 static int64_t in_fractions(double x, uint32_t extent, enum address_mode mode, bool normalised)
 {
 	int64_t fixed;
@@ -71,7 +71,8 @@ static int64_t in_fractions(double x, uint32_t extent, enum address_mode mode, b
 	if (!normalised)
 		return floor_of(limit(x, FAR_AWAY) * 256 + 0.5);
 	if (mode == ADDRESS_WRAP || mode == ADDRESS_MIRROR)
-		fixed = floor_of(fabs(x) < FAR_AWAY ? x * 0x1p21 : 0) & ((1 << 22) - 1); /* the period of mirror is 2 */
+		fixed = floor_of(fabs(x) < FAR_AWAY ? x * 0x1p21 : 0) &
+			((1 << 22) - 1); /* 22 bits: modulo 2, the period of ADDRESS_MIRROR */
 	else
 		fixed = floor_of(limit(x, 0x1p20) * 0x1p21);
 	return (fixed * extent + (1 << 12)) >> 13;
@@ -83,7 +84,7 @@ struct axis gpul_texture_axis(double x, uint32_t extent, enum address_mode mode,
 	int64_t fixed, first;
 
 	if (!normalised && (mode == ADDRESS_WRAP || mode == ADDRESS_MIRROR))
-		mode = ADDRESS_CLAMP; /* CUDA Driver API, cuTexObjectCreate */
+		mode = ADDRESS_CLAMP; /* specified in CUDA Driver API, cuTexObjectCreate */
 	if (!linear) {
 		first = floor_of(in_texels((float)x, extent, mode, normalised)) + offset;
 		a.index[0] = a.index[1] = place_index(first, extent, mode);

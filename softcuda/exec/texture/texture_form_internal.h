@@ -11,7 +11,7 @@ enum texture_query {
 	QUERY_SAMPLES, QUERY_UNNORMALISED, QUERY_FILTER, QUERY_ADDRESS_0, QUERY_ADDRESS_1, QUERY_ADDRESS_2, QUERY_LAYOUT,
 };
 /* clang-format on */
-/* what surface instructions do outside of the surface: .trap, .clamp or .zero */
+/* what a surface instruction does at a position outside of the surface: .trap, .clamp or .zero */
 enum outside { OUTSIDE_TRAP, OUTSIDE_CLAMP, OUTSIDE_ZERO };
 enum surface_op { SURFACE_ADD, SURFACE_MIN, SURFACE_MAX, SURFACE_AND, SURFACE_OR };
 
@@ -23,12 +23,12 @@ struct texture_form {
 	/* Members for tex, tld4 and txq: */
 	enum lod_kind lod_kind;
 	opref lod, dx[3], dy[3], offset[3];
-	bool has_offset, halves; /* halves: .v2.f16x2, results are packed in pairs */
+	bool has_offset, halves; /* halves: .v2.f16x2, whose four results are packed in two registers */
 	opref resident;          /* register of the predicate p of d|p, which is always set to true */
 	uint8_t component, query;
 	/* Members for suld, sust and sured: */
 	uint8_t n, bytes; /* number of registers, and bytes of each in memory */
-	bool formatted;   /* .p: the instruction accesses components of an element, and x counts elements */
+	bool formatted;   /* .p: data are converted to the surface's format, and x counts elements instead of bytes */
 	enum outside outside;
 	enum surface_op op;
 	bool is_signed;
@@ -42,7 +42,7 @@ enum surface_found {
 	SURFACE_NOTHING, /* the position is outside of the surface, and the instruction has .zero */
 	SURFACE_UNKNOWN,
 	SURFACE_OUTSIDE,
-	SURFACE_MISALIGNED, /* the last three are faults; SURFACE_UNKNOWN: not a surface object; SURFACE_OUTSIDE: outside, with .trap */
+	SURFACE_MISALIGNED, /* faults: SURFACE_UNKNOWN: not a surface object; SURFACE_OUTSIDE: outside, with .trap; SURFACE_MISALIGNED */
 };
 
 struct surface_spot {
@@ -54,7 +54,7 @@ struct surface_spot {
 
 enum surface_found gpul_surface_find(const struct warp *w, const struct texture_form *f, unsigned l, struct surface_spot *out);
 
-/* Execute a tex of all lanes at once; false: nothing has been done, because the texture is not one of the common ones. */
+/* run_texture_warp.c: execute a tex for all lanes together; false: it supports only common kinds of textures, and has done nothing. */
 bool GPUL_BUILD(gpul_texture_read_warp)(struct warp *w, const struct insn *i);
 
 #endif

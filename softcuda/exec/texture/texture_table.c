@@ -2,7 +2,7 @@
  *
  *      63           32 31                  0
  *     ┌───────────────┬─────────────────────┐
- *     │ generation    │ row + 1             │   the generation is incremented when the handle is removed
+ *     │ generation    │ row + 1             │   the generation of a row is incremented when its handle is removed
  *     └───────────────┴─────────────────────┘ */
 #include "softcuda/exec/texture/texture_internal.h"
 
@@ -12,14 +12,14 @@
 enum { CHUNK_ROWS = 1024, MAX_CHUNKS = 4096 };
 
 struct row {
-	_Atomic uint64_t handle; /* the handle; 0: the row is free */
+	_Atomic uint64_t handle; /* 0: the row is free */
 	_Atomic(const struct texture *) texture;
-	uint8_t kind;                   /* enum texture_kind; written before the handle */
+	uint8_t kind;                   /* enum texture_kind; written before `handle` */
 	uint32_t generation, next_free; /* next_free: 1 + number of the next free row */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static _Atomic(struct row *) chunks[MAX_CHUNKS]; /* never freed, because a kernel may look up a stale handle at any time */
+static _Atomic(struct row *) chunks[MAX_CHUNKS]; /* never freed, because a kernel may look up a removed handle at any time */
 static uint32_t n_rows, first_free;
 
 static struct row *row_at(uint32_t number)
@@ -29,7 +29,7 @@ static struct row *row_at(uint32_t number)
 	return chunk ? &chunk[number % CHUNK_ROWS] : NULL;
 }
 
-/* Take a free row, and set *number to its number; NULL: out of memory. */
+/* Take a free row of the table, and set *number to its index; NULL: out of memory. */
 static struct row *take_row(uint32_t *number)
 {
 	struct row *row, *chunk;
