@@ -21,36 +21,35 @@ enum shape { SHAPE_FAULT, SHAPE_ROW, SHAPE_SAME, SHAPE_GATHER, SHAPE_EACH };
 struct access {
 	uint8_t *at;
 	const struct insn *stop;
-	bool own_local; /* the access is to local memory; only stores set and use this */
+	bool own_local; /* the store is to the lane's own local memory; not used for loads */
 	union {
 		int32_t offset[LANES];
 		uint64_t each[LANES];
 	};
 };
 
-/* access.c: check lane by lane, in any address space; record the fault if there is one. */
+/* access.c: check the access of each lane, in any address space; report a fault if one is not allowed. */
 enum shape gpul_access_slow(struct warp_state *s, const struct insn *i, unsigned bytes, bool write, struct access *x);
 
-/* In access_multicast.c: handle a store that gpul_access_slow() does not allow.  If its addresses are multicast addresses, store the value
- * of each active lane, also of lanes with other addresses, and set x->stop.  Returns false if nothing was done, or if the store is a
- * fault. */
+/* access_multicast.c: handle a store that gpul_access_slow() does not allow.  If its addresses are multicast addresses, store the values of
+ * all active lanes, even of those with other addresses, and set x->stop.  Returns false if nothing was stored, or if the store faults. */
 typedef uint64_t host_address_fn(struct warp_state *s, const struct insn *i, unsigned l, uint64_t at, unsigned bytes, bool write);
 bool gpul_store_multicast(struct warp_state *s, const struct insn *i, unsigned bytes, host_address_fn *host_address, struct access *x);
 
-/* Bit l of mask selects one of two values; both are evaluated, so that a loop over lanes needs no branch. */
+/* Return `on` if bit l of mask is set, else `off`.  Both are evaluated, so that a loop over lanes needs no branch. */
 static inline uint64_t choose_by_bit(uint32_t mask, unsigned l, uint64_t on, uint64_t off)
 {
 	return mask >> l & 1 ? on : off;
 }
 
-/* Returns true if addresses have 32 bits and wrap, whatever the width of the register: .shared, .local and .param, as on an H200. */
+/* Returns true if addresses wrap at 32 bits, even in 64-bit registers: in .shared, .local and .param, as on an H200. */
 static inline bool wraps_at_32_bits(const struct insn *i)
 {
 	_Static_assert(SPACE_GLOBAL < SPACE_SHARED && SPACE_GENERIC < SPACE_SHARED, "the windows are last");
 	return (i->flags & SPACE_MASK) >= SPACE_SHARED;
 }
 
-/* Return the constant part of an instruction's addresses. */
+/* Return the constant that the instruction adds to the addresses of all lanes. */
 static inline uint64_t address_offset(const struct warp_state *s, const struct insn *i)
 {
 	return (uint64_t)i->imm + (i->flags & FLAG_FRAME ? s->frame->local_offset : 0);
@@ -63,7 +62,8 @@ static inline uint64_t lane_address(const struct warp_state *s, const struct ins
 	return wraps_at_32_bits(i) ? (uint32_t)a : a;
 }
 
-/* Return the addresses of all lanes, less *offset, as 64 bits; inactive lanes get the address of an active one. */
+/* Return 64-bit values, to which the caller adds *offset to get the address of each lane; inactive lanes get the address of an active
+ * one. */
 static inline const uint64_t *lane_addresses(const struct warp_state *s, const struct insn *i, uint64_t room[restrict LANES],
 					     uint64_t *offset)
 {
@@ -95,8 +95,7 @@ static inline bool addresses_are_a_row(const uint64_t *a, unsigned bytes)
 	return !skew;
 }
 
-/* Returns true if all lanes may access [at, at + bytes), in an address space where one check is enough for all of them;
- * *host is the host address. */
+/* Returns true if one check shows that all lanes may access [at, at + bytes); *host receives its host address. */
 static inline bool span_allowed(struct warp_state *s, const struct insn *i, uint64_t at, uint64_t bytes, bool write, uint8_t **host)
 {
 	switch (i->flags & SPACE_MASK) {
@@ -115,11 +114,11 @@ static inline bool span_allowed(struct warp_state *s, const struct insn *i, uint
 	}
 }
 
-/* Resolve 32-bit addresses in shared memory when all lanes are active, the common case in inner loops.  Offsets wrap at 32 bits. */
+/* Resolve 32-bit addresses in shared memory, which wrap, when all lanes are active: the most frequent case in inner loops. */
 static inline enum shape resolve_shared(struct warp_state *s, const struct insn *i, unsigned bytes, bool write, struct access *x)
 {
 	const uint32_t *a = U32(&s->w, i->a), offset = (uint32_t)i->imm, first = a[0] + offset;
-	const uint32_t last = s->shared_bytes - bytes; /* highest offset allowed */
+	const uint32_t last = s->shared_bytes - bytes; /* highest allowed offset */
 	uint32_t bad = 0, skew = 0, differ = 0;
 
 	if (s->shared_bytes < bytes)
@@ -141,8 +140,8 @@ static inline enum shape resolve_shared(struct warp_state *s, const struct insn 
 	return skew ? SHAPE_SAME : SHAPE_ROW;
 }
 
-/* Resolve addresses in local memory: each lane accesses its own, at the same distance from the lane before it.  Addresses have
- * 32 bits, also in wider registers. */
+/* Resolve addresses in local memory.  Each lane accesses its own local memory, at a constant distance from that of the lane before.
+ * Addresses wrap at 32 bits, even in wider registers. */
 static inline enum shape resolve_local(struct warp_state *s, const struct insn *i, unsigned bytes, bool write, struct access *x)
 {
 	const uint64_t *wide = U64(&s->w, i->a);
@@ -173,8 +172,8 @@ static inline enum shape resolve_local(struct warp_state *s, const struct insn *
 	return SHAPE_GATHER;
 }
 
-/* Returns true if a generic address is in the lane's own local memory.  Checked before the table, because a failed search of the
- * table takes longer. */
+/* Returns true if a generic address is in the lane's own local memory.  This is checked before the memory table, in which a failed search
+ * takes longer. */
 static inline bool in_own_local(const struct warp_state *s, unsigned l, uint64_t at, unsigned bytes)
 {
 	return bytes <= s->local_bytes && at - (uintptr_t)s->local - l * s->local_stride <= s->local_bytes - bytes;
@@ -198,7 +197,7 @@ static inline bool all_in_own_local(const struct warp_state *s, const uint64_t *
 	return !bad;
 }
 
-/* Resolve the address of the only active lane, as in a block of one thread or after an election. */
+/* Resolve the address if only one lane is active, as in a block of one thread or after elect.sync. */
 static inline enum shape resolve_one(struct warp_state *s, const struct insn *i, unsigned bytes, bool write, struct access *x)
 {
 	const unsigned l = first_lane(s->w.mask);
@@ -219,8 +218,8 @@ static inline enum shape resolve_one(struct warp_state *s, const struct insn *i,
 	return SHAPE_EACH;
 }
 
-/* Convert the addresses to offsets from the first, if each differs from it by less than 1 GiB; odd: the address bits
- * that are set in one of them.  This needs no 64-bit comparisons, which most CPUs lack for vectors. */
+/* Convert the addresses to offsets from the first address; false: one differs from it by 1 GiB or more.  *lo, *hi: least and greatest
+ * offset; *odd: OR of all addresses.  No 64-bit comparisons are used, which most CPUs lack for vectors. */
 static inline bool addresses_are_near(const uint64_t *a, int32_t offset[restrict LANES], int32_t *lo, int32_t *hi, uint64_t *odd)
 {
 	const uint64_t first = a[0];
@@ -244,7 +243,7 @@ static inline bool addresses_are_near(const uint64_t *a, int32_t offset[restrict
 	return !(far >> 31);
 }
 
-/* Returns true if the addresses are a row, and all of it may be accessed. */
+/* Returns true if the addresses are a row (SHAPE_ROW), and all lanes may access it. */
 static inline bool resolve_row(struct warp_state *s, const struct insn *i, const uint64_t *a, uint64_t offset, unsigned bytes, bool write,
 			       struct access *x)
 {
@@ -252,8 +251,8 @@ static inline bool resolve_row(struct warp_state *s, const struct insn *i, const
 	       span_allowed(s, i, a[0] + offset, (uint64_t)bytes * LANES, write, &x->at);
 }
 
-/* Like resolve_any(), for 64-bit addresses in the range that the instruction accessed last; false: they are outside it, or it is unknown.
- * Each lane is compared with the range: with 16 lanes in a register that takes fewer steps than the least and the greatest address. */
+/* Like resolve_any(), for 64-bit addresses in the range that the instruction accessed last; false: some are outside of it, or the CPU has
+ * no AVX-512.  Comparing each lane with the range takes fewer vector instructions than computing the least and the greatest address. */
 static inline bool resolve_in_last_range(struct warp_state *s, const struct insn *i, unsigned bytes, bool write, struct access *x,
 					 enum shape *shape)
 {
@@ -287,7 +286,7 @@ static inline bool resolve_in_last_range(struct warp_state *s, const struct insn
 #endif
 }
 
-/* Resolve any addresses.  bytes: size of one lane's access, a power of two and so also its alignment. */
+/* Resolve any addresses.  bytes: size and alignment of one lane's access, a power of two. */
 static inline enum shape resolve_any(struct warp_state *s, const struct insn *i, unsigned bytes, bool write, struct access *x)
 {
 	uint64_t room[LANES], odd, offset;
@@ -311,7 +310,7 @@ static inline enum shape resolve_any(struct warp_state *s, const struct insn *i,
 	if (!addresses_are_near(a, x->offset, &lo, &hi, &odd) || (odd | offset) & (bytes - 1) ||
 	    !span_allowed(s, i, a[0] + (uint64_t)(int64_t)lo + offset, (uint64_t)(hi - lo) + bytes, write, &x->at))
 		return gpul_access_slow(s, i, bytes, write, x);
-	x->at -= lo; /* the host address of lane 0's access */
+	x->at -= lo; /* now the host address of lane 0's access, from which offset[] counts */
 	return lo == hi && !write ? SHAPE_SAME : SHAPE_GATHER;
 }
 
@@ -321,7 +320,7 @@ static inline enum shape resolve(struct warp_state *s, const struct insn *i, uns
 
 	if ((i->flags & (SPACE_MASK | FLAG_ADDRESS_32)) == (SPACE_SHARED | FLAG_ADDRESS_32) && s->w.mask == ALL_LANES)
 		return resolve_shared(s, i, bytes, write, x);
-	/* first, because it is the usual case: a whole warp accesses a row of global memory by 64-bit addresses */
+	/* the most frequent case comes first: a whole warp accesses a row of global memory by 64-bit addresses */
 	if ((i->flags & (SPACE_MASK | FLAG_ADDRESS_32)) == SPACE_GLOBAL && s->w.mask == ALL_LANES &&
 	    resolve_row(s, i, U64(&s->w, i->a), (uint64_t)i->imm, bytes, write, x))
 		return SHAPE_ROW;
@@ -334,7 +333,7 @@ static inline enum shape resolve(struct warp_state *s, const struct insn *i, uns
 	return resolve_any(s, i, bytes, write, x);
 }
 
-/* Convert the result of resolve(), which must not be a fault, to one pointer per lane. */
+/* Convert the result of resolve(), which must not be SHAPE_FAULT, to one pointer per lane, in x->each. */
 static inline void shape_to_pointers(enum shape shape, unsigned bytes, struct access *x)
 {
 	const struct access found = *x;
@@ -345,7 +344,7 @@ static inline void shape_to_pointers(enum shape shape, unsigned bytes, struct ac
 		x->each[l] = (uintptr_t)found.at + (shape == SHAPE_ROW ? l * bytes : shape == SHAPE_SAME ? 0 : (uint64_t)found.offset[l]);
 }
 
-/* Returns true if a higher lane has no lower address.  Called with the result of resolve(), before shape_to_pointers(). */
+/* Returns true if the addresses do not descend from lane to lane.  Called with the result of resolve(), before shape_to_pointers(). */
 static inline bool addresses_ascend(enum shape shape, uint32_t mask, const struct access *x)
 {
 	uint64_t before = 0;
@@ -362,8 +361,8 @@ static inline bool addresses_ascend(enum shape shape, uint32_t mask, const struc
 	return !descend;
 }
 
-/* Set order to the n active lanes in the ascending order of their addresses x->each, and return n.  ascend: a higher lane has
- * no lower address. */
+/* Set order[] to the active lanes, in ascending order of their addresses x->each, and return their number.  ascend: result of
+ * addresses_ascend(). */
 static inline unsigned lanes_by_address(uint32_t mask, bool ascend, const struct access *x, uint8_t order[LANES])
 {
 	static const uint8_t all[LANES] = { 0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15,
@@ -385,7 +384,7 @@ static inline unsigned lanes_by_address(uint32_t mask, bool ascend, const struct
 	return n;
 }
 
-/* Resolve the addresses to one pointer per active lane, in x->each; true: a fault. */
+/* Resolve the addresses to one pointer per active lane, in x->each.  Returns true if there was a fault. */
 static inline bool resolve_each(struct warp_state *s, const struct insn *i, unsigned bytes, bool write, struct access *x)
 {
 	enum shape shape = resolve(s, i, bytes, write, x);

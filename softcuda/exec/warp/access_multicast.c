@@ -1,6 +1,6 @@
-/* access_multicast.c — ordinary stores to multicast addresses: each copy receives the value.
+/* access_multicast.c — ordinary stores to multicast addresses, which write the value to the copy of each device.
  *
- * NCCL stores the flags of its NVLS channels this way.  An ordinary load or atomic operation there is a fault: PTX leaves it undefined. */
+ * NCCL stores the flags of its NVLS channels this way.  Ordinary loads and atomic operations, which PTX leaves undefined, fault. */
 #include "softcuda/exec/warp/access_internal.h"
 
 enum { MOST_BYTES = 64 };
@@ -28,7 +28,7 @@ static void read_value(const struct warp_state *s, const struct insn *i, unsigne
 		memcpy(value + e * memory, (const uint8_t *)opptr(&s->w, list[e]) + lane * reg, memory);
 }
 
-/* Store the words in ascending order, each with one access. */
+/* Store a value in ascending order of addresses, by one store for each 8 bytes. */
 static void store_value(uint8_t *to, const uint8_t *value, unsigned bytes)
 {
 	uint64_t word = 0;

@@ -6,9 +6,9 @@
 
 /* ---- barriers: PTX ISA 9.7.13.1 ------------------------------------------------------------------
  *
- * A barrier with a thread count is complete when that many threads have arrived; lanes of an arrived warp that do not
- * exist or have exited count as arrived, because hardware counts whole warps.  A barrier without a count waits
- * for all threads of the block that have not exited. */
+ * A barrier with a thread count is complete when that many threads have arrived.  If all other lanes of a warp have arrived, its lanes that
+ * do not exist or have exited count as arrived, because hardware counts whole warps.  A barrier without a count waits for all threads of
+ * the block that have not exited. */
 
 static bool barrier_is_complete(const struct block *b, const struct barrier *r)
 {
@@ -17,7 +17,7 @@ static bool barrier_is_complete(const struct block *b, const struct barrier *r)
 	return r->expected ? r->arrived >= r->expected : r->arrived_live >= b->n_live;
 }
 
-/* Let a waiting split continue; bar.red stores its result in the split's registers. */
+/* Let the lanes of a waiting split continue; for bar.red, store the result in their registers. */
 static void release_split(struct warp_state *s, struct split *p, const struct barrier *r)
 {
 	const struct insn *i = p->pc - 1;
@@ -55,20 +55,20 @@ static void complete_barrier(struct block *b, unsigned id)
 	memset(r, 0, sizeof *r);
 }
 
-/* Return the lanes of mask whose operand differs from the first lane's in the bits of `bits`. */
+/* Return the lanes of mask whose operand differs from that of the first lane, in the bits that are set in `bits`. */
 static uint32_t lanes_that_differ(const struct warp_state *s, opref operand, uint32_t bits, uint32_t mask)
 {
 	const uint32_t *value = U32(&s->w, operand), first = value[first_lane(mask)];
 	uint32_t differ = 0;
 
-	if ((operand & 3) == BANK_CONSTS) /* the usual case */
+	if ((operand & 3) == BANK_CONSTS) /* usually, the operand is a constant */
 		return 0;
 	for (unsigned l = 0; l < LANES; l++)
 		differ |= (uint32_t)((value[l] & bits) != (first & bits)) << l;
 	return differ & mask;
 }
 
-/* Leave out lanes whose barrier or thread count differs from the first lane's: they execute the instruction later. */
+/* Move lanes whose barrier or thread count differs from that of the first lane to another split, which executes the instruction later. */
 static void leave_other_lanes(struct warp_state *s, struct split *me, const struct insn *i)
 {
 	uint32_t others = lanes_that_differ(s, i->a, CLUSTER_BARRIER - 1, me->mask);
@@ -78,12 +78,12 @@ static void leave_other_lanes(struct warp_state *s, struct split *me, const stru
 	if (!others)
 		return;
 	me->mask &= ~others;
-	s->n_instructions -= count_lanes(others); /* n_instructions already includes the instruction for all lanes */
+	s->n_instructions -= count_lanes(others); /* the instruction has already been counted for these lanes */
 	gpul_split_add(s, me->frame, i, others);
 }
 
-/* Check the number of a barrier.  PTX ISA 9.7.13.1: the barriers of a block have the numbers 0 to 15.  ptxas refuses
- * another constant; of a number in a register, an H200 uses the lower four bits. */
+/* Return the number of the barrier that an instruction uses.  PTX ISA 9.7.13.1: the barriers of a block have the numbers 0 to 15.  ptxas
+ * rejects other constants; of a number in a register, an H200 uses the lower four bits. */
 static unsigned barrier_number(uint32_t number)
 {
 	static atomic_flag told = ATOMIC_FLAG_INIT;
@@ -96,7 +96,7 @@ static unsigned barrier_number(uint32_t number)
 	return number % CLUSTER_BARRIER;
 }
 
-/* Count the lanes of the current split, which executed a barrier instruction; park it, except for bar.arrive. */
+/* Count the lanes of the current split, which has executed a barrier instruction, as arrived; unless it is bar.arrive, let them wait. */
 void gpul_barrier_arrive(struct warp_state *s)
 {
 	struct split *me = &s->splits[s->current];

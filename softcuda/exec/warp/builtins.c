@@ -1,5 +1,5 @@
-/* builtins.c — functions that PTX code calls and the driver provides: vprintf, malloc, free, __assertfail,
- * cudaGraphSetConditional; those of the device runtime are in ../machine/device_runtime.c.
+/* builtins.c — functions that PTX code calls and the driver must provide: vprintf, malloc, free, __assertfail, cudaGraphSetConditional.
+ * The functions of the device runtime are in ../machine/device_runtime.c.
  *
  * Source of the signatures: CUDA C++ Programming Guide, formatted output and dynamic memory allocation, and the
  * declarations in nvcc's PTX. */
@@ -8,8 +8,8 @@
 #include "softcuda/exec/warp/device_calls_internal.h"
 #include "softcuda/exec/warp/warp_internal.h"
 
-/* Find a function of the device runtime by name; -1: not one of them; -2: one that is not supported.  In the PTX of CUDA 11
- * and older the functions have no prefix __cudaCDP2. */
+/* Find a function of the device runtime by name; -1: none has that name; -2: it is not supported.  In PTX of CUDA 11 and older, the names
+ * lack the prefix __cudaCDP2. */
 static int find_device_call(const char *name)
 {
 	static const char *const known[] = {
@@ -133,7 +133,7 @@ static const struct insn *device_free(struct warp_state *s, const struct insn *i
 			       "free of 0x%llx, which malloc did not return or which was freed before", (unsigned long long)address);
 }
 
-/* Set the value of a conditional node.  The handle is the address of the value: see GPUL_EXEC_MEM_CONDITION. */
+/* Set the value of a conditional graph node.  Its handle is the address of the value: see GPUL_EXEC_MEM_CONDITION. */
 static const struct insn *set_conditional(struct warp_state *s, const struct insn *i, unsigned lane)
 {
 	uint64_t handle = gpul_builtin_argument(s, i->object, 0, lane);

@@ -1,6 +1,6 @@
-/* cluster.c — clusters of blocks: their barrier (PTX ISA 9.7.13.4), and which block an address belongs to.
+/* cluster.c — clusters of blocks: their barrier (PTX ISA 9.7.13.4), and to which block a shared address belongs.
  *
- * All blocks of a cluster run on one worker, so the cluster's state needs no atomic operations. */
+ * All blocks of a cluster run on one worker thread, so the cluster's state needs no atomic operations. */
 #include <stdlib.h>
 
 #include "softcuda/exec/warp/warp_internal.h"
@@ -23,7 +23,7 @@ void gpul_cluster_add(struct cluster *c, struct block *b, unsigned rank)
 	b->rank = rank;
 }
 
-/* Complete the barrier if all threads that have not exited have arrived. */
+/* Complete the barrier of the cluster if all threads that have not exited have arrived. */
 static void complete_if_all_arrived(struct cluster *c)
 {
 	if (!c->arrived || c->arrived < c->n_live)

@@ -6,7 +6,7 @@
 #include "softcuda/exec/shown_name_internal.h"
 #include "softcuda/exec/warp/observe_internal.h"
 
-/* maximum length of a kernel's name, so that the block and thread after it fit into a gpul_error */
+/* maximum length of the kernel's name in the message, so that block and thread after it fit into a gpul_error */
 enum { NAME_BYTES = 80 };
 
 void gpul_launch_fault(struct gpul_exec_launch *l, const gpul_exec_fault *fault)
@@ -30,7 +30,7 @@ void gpul_lane_thread(const struct warp_state *s, unsigned lane, uint32_t thread
 	thread[2] = t / (block[0] * block[1]);
 }
 
-/* Shorten a long path to its last part. */
+/* Shorten a long path to its end. */
 static const char *short_name(const char *path)
 {
 	enum { LONG = 60 };
@@ -54,7 +54,7 @@ static bool is_source(const gpul_ptx_module *m, const char *name)
 	return false;
 }
 
-/* A place in a source: path "" if the module does not name the file. */
+/* A line of a source file; path: "" if the module does not name the file. */
 struct line {
 	const gpul_ptx_file *file;
 	const char *path;
@@ -91,8 +91,8 @@ static bool is_of_toolkit(const char *path)
 	       (strstr(path, "/targets/") && include > path + 6 && !strncmp(include - 6, "-linux", 6));
 }
 
-/* Return the line that calls the inlined function of loc.  *row: in and out: the row of the .loc, which comes earlier; GPUL_PTX_NONE:
- * not found. */
+/* Return the line at which the inlined function of .loc number *row was called.  *row becomes the number of the earlier .loc of that line;
+ * GPUL_PTX_NONE: there is none. */
 static struct line caller_of(const gpul_ptx_module *m, uint32_t *row)
 {
 	const gpul_ptx_loc *loc = &m->locs[*row];
@@ -110,7 +110,7 @@ static struct line caller_of(const gpul_ptx_module *m, uint32_t *row)
 	return caller;
 }
 
-/* Return the innermost line that is not in a CUDA header; if all are, the outermost line. */
+/* Of the lines of nested inlined calls, return the innermost one that is not in a CUDA header; if all are, the outermost one. */
 static struct line line_of_user(const gpul_ptx_module *m, uint32_t row)
 {
 	enum { MOST_CALLS = 64 };
@@ -126,8 +126,8 @@ static struct line line_of_user(const gpul_ptx_module *m, uint32_t row)
 	return at;
 }
 
-/* Set the CUDA C++ line in f, and write it as "kernel.cu:7".  For an inlined function of the same file, write its line, then the
- * line of the call.  For one of another file, such as a header, write the line of the call, which the user knows, then "inlined
+/* Set the CUDA C++ line in *f, and write it as "kernel.cu:7".  For an inlined function of the same file, write its line, then the line of
+ * the call.  For an inlined function of another file, such as a header, write the line of the call, which the user knows, then "inlined
  * from sum.h:3".  Lines in CUDA's own headers are skipped. */
 static void cuda_position(const gpul_ptx_module *m, uint32_t row, gpul_exec_fault *f, char *buf, size_t bytes)
 {
@@ -151,7 +151,7 @@ static void cuda_position(const gpul_ptx_module *m, uint32_t row, gpul_exec_faul
 }
 
 /* Write the position of an instruction: "kernel.ptx:31"; if the PTX has .loc directives, "kernel.ptx:31 (kernel.cu:7)".
- * PTX that gpuload compiled has the name of its source, and the user has never seen its lines: "dir/kernel.cu:7". */
+ * For PTX that gpuload itself compiled from a CUDA C++ file, write only "dir/kernel.cu:7", because the user has not seen the PTX. */
 void gpul_insn_place(const struct func_code *code, const struct insn *i, gpul_exec_fault *f, char *buf, size_t bytes)
 {
 	const gpul_ptx_module *m = code->program->module;
@@ -188,7 +188,7 @@ static const struct insn *record_fault(struct warp_state *s, const struct insn *
 
 	f->image = s->frame->code->program->file_name;
 	gpul_insn_place(s->frame->code, i, f, place, sizeof place);
-	if (f->kind == GPUL_EXEC_ASSERT && strstr(what, place)) /* the text of an assertion begins with its line */
+	if (f->kind == GPUL_EXEC_ASSERT && strstr(what, place)) /* the text of an assertion already begins with its position */
 		*place = '\0', colon = "";
 	memcpy(f->block, s->block->index, sizeof f->block);
 	gpul_lane_thread(s, lane, f->thread);
@@ -216,7 +216,7 @@ const struct insn *gpul_fault_text(struct warp_state *s, const struct insn *i, g
 
 typedef unsigned long long ull;
 
-/* Explain an access to a range that this device may not access, or not write. */
+/* Write why the device may not access, or not write, an address in the range. */
 static void explain_right(const struct warp_state *s, const gpul_exec_range *r, uint64_t at, bool write, char *buf, size_t size)
 {
 	const unsigned device = s->cache->device;
@@ -233,7 +233,7 @@ static void explain_right(const struct warp_state *s, const gpul_exec_range *r, 
 		snprintf(buf, size, "is in read-only %s", r->label);
 }
 
-/* Describe readable CPU memory at the address; NULL: none.  Only for addresses outside of device memory. */
+/* Return what kind of host memory is at the address, which is not device memory; NULL: no readable memory. */
 static const char *host_memory_at(uint64_t at)
 {
 	FILE *maps = fopen("/proc/self/maps", "re");
@@ -257,7 +257,7 @@ static const char *host_memory_at(uint64_t at)
 	return what;
 }
 
-enum { FAR = 1 << 30 }; /* an address further past an allocation is unrelated to it */
+enum { FAR = 1 << 30 }; /* an invalid address this far past an allocation is not attributed to it */
 
 /* Returns true if a parameter of the kernel is a pointer in [from, to]. */
 static bool has_pointer(const struct gpul_exec_launch *l, uint64_t from, uint64_t to)
@@ -273,8 +273,8 @@ static bool has_pointer(const struct gpul_exec_launch *l, uint64_t from, uint64_
 	return false;
 }
 
-/* If the address is host memory and the kernel did not get there from `nearest`, return what it is; else NULL.  cuMemAlloc memory
- * is in the same heap as malloc memory, so the kernel's pointer arguments decide.  nearest NULL: no device memory is near. */
+/* Return what kind of host memory is at the address; NULL: none, or the access looks like an overrun of the device memory `nearest` (NULL:
+ * none is near).  An overrun is assumed if a kernel parameter points to `nearest`, and none to an address between it and the access. */
 static const char *host_pointer(const struct warp_state *s, uint64_t at, const gpul_exec_range *nearest)
 {
 	const struct gpul_exec_launch *l = s->block->launch;
@@ -286,7 +286,7 @@ static const char *host_pointer(const struct warp_state *s, uint64_t at, const g
 	return host_memory_at(at);
 }
 
-/* Explain an access that no range covers, by the nearest range.  Returns true if the address is host memory. */
+/* Write why an access to a global address is not allowed, from the ranges at or before it.  Returns true if it is host memory. */
 static bool explain_global(const struct warp_state *s, uint64_t at, bool write, char *buf, size_t size)
 {
 	gpul_exec_range r, freed;
@@ -340,7 +340,7 @@ const struct insn *gpul_fault_access(struct warp_state *s, const struct insn *i,
 				     bool write)
 {
 	static const char *const spaces[] = { "global ", "", "shared ", "local ", "param " };
-	/* on an H200, .shared addresses past the 16 MiB window are not valid addresses */
+	/* on an H200, .shared addresses from 16 MiB on cause CUDA_ERROR_ILLEGAL_INSTRUCTION */
 	const bool misaligned = address & (bytes - 1), no_address = (i->flags & SPACE_MASK) == SPACE_SHARED && address >> 24;
 	gpul_exec_fault f = { .kind = misaligned   ? GPUL_EXEC_MISALIGNED
 				      : no_address ? GPUL_EXEC_ILLEGAL_INSTRUCTION

@@ -1,8 +1,8 @@
-/* heap.c — device malloc and free: one arena, blocks of powers of two, a free list for each size.
+/* heap.c — device malloc and free: one memory area, blocks whose sizes are powers of two, a free list for each size.
  *
  *     ┌────────┬──────────────────────────┐   The header contains the block's size class; the pointer that
  *     │ header │ memory for the kernel ...│   the kernel receives is 16-byte aligned.  Freed blocks are kept by
- *     └────────┴──────────────────────────┘   class and never joined: simple, and fast under the lock. */
+ *     └────────┴──────────────────────────┘   class and never merged: simple, and fast under the lock. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@ struct heap {
 	uint8_t *arena;
 	uint64_t bytes, used;
 	struct header *free[N_CLASSES];
-	uint64_t red_zone; /* unused bytes around each allocation: see struct observer */
+	uint64_t red_zone; /* unused bytes after each allocation: heap_red_zone_bytes of struct observer */
 };
 
 struct heap *gpul_heap_create(gpul_exec_memory *m, uint64_t bytes)
@@ -104,7 +104,7 @@ uint64_t gpul_heap_alloc(struct heap *h, uint64_t bytes)
 		size_class++;
 	pthread_mutex_lock(&h->lock);
 	block = h->red_zone ? carve_block(h, size_class)
-			    : NULL; /* use fresh memory as long as there is any, so that freed memory is reused late */
+			    : NULL; /* for a tool: use memory that was never allocated first, so that freed memory is reused late */
 	if (!block && h->free[size_class]) {
 		block = h->free[size_class];
 		h->free[size_class] = block->next;

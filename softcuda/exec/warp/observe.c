@@ -1,14 +1,14 @@
-/* observe.c — calls the observers of an instruction (observer_internal.h), and answers their queries about it. */
+/* observe.c — calls the observers of an instruction (observer_internal.h); and functions with which they examine it. */
 #include "softcuda/exec/warp/observe_internal.h"
 
 uint32_t gpul_insn_lanes(const struct warp_state *s, const struct insn *i, uint32_t mask)
 {
-	if (!i->inner) /* the instruction has no guard, or is a branch, which all lanes execute */
+	if (!i->inner) /* no guard, or a branch around a guarded instruction, which all lanes execute */
 		return mask;
 	return mask & (s->frame->code->ptx->insts[i->src].guard_negated ? ~*PRED(&s->w, i->guard) : *PRED(&s->w, i->guard));
 }
 
-/* Call the observers of an instruction; this is the handler of all instructions that an observer wants. */
+/* The handler of all instructions that an observer wants: call the observers, and the instruction's own handler. */
 const struct insn *gpul_observed(struct warp *w, const struct insn *i)
 {
 	struct warp_state *s = state_of(w);

@@ -1,4 +1,4 @@
-/* observe_access.c — the accesses of an instruction, as tools see them: lane by lane, before it is executed. */
+/* observe_access.c — describes the memory accesses of an instruction for tools: those of each lane, before the instruction is executed. */
 #include "softcuda/exec/async_internal.h"
 #include "softcuda/exec/matrix_internal.h"
 #include "softcuda/exec/multimem_internal.h"
@@ -18,7 +18,7 @@ static const uint8_t store_bytes[] = {
 #undef X
 };
 
-/* Return the bytes of the type in the name of an atomic operation: ATOM_ADD_F16X2 accesses 4. */
+/* Return the bytes that an atomic operation accesses, from the type in its name: 4 for ATOM_ADD_F16X2. */
 static unsigned atomic_bytes(unsigned op)
 {
 	static const char *const names[] = {
@@ -118,12 +118,12 @@ static void order_of(const gpul_ptx_inst *in, const struct insn *i, struct lane_
 		   : has_mod(in, GPUL_PTX_MOD_RELAXED)  ? ORDER_RELAXED
 		   : has_mod(in, GPUL_PTX_MOD_VOLATILE) ? ORDER_VOLATILE
 							: ORDER_WEAK;
-	if (a->order == ORDER_VOLATILE || has_mod(in, GPUL_PTX_MOD_MMIO)) /* PTX: volatile and .mmio accesses have system scope */
+	if (a->order == ORDER_VOLATILE || has_mod(in, GPUL_PTX_MOD_MMIO)) /* as PTX specifies */
 		a->scope = SCOPE_SYS;
 	if (a->order == ORDER_WEAK && gpul_insn_access_kind(i) == ACCESS_ATOMIC &&
-	    !is_mbarrier(i->op)) /* atom and red: relaxed by default */
+	    !is_mbarrier(i->op)) /* PTX: atom and red are relaxed by default */
 		a->order = ORDER_RELAXED;
-	/* by default, arrive is a release and test_wait an acquire, both with scope .cta */
+	/* PTX: by default, mbarrier.arrive is a release and mbarrier.test_wait an acquire, both with scope .cta */
 	if (a->order == ORDER_WEAK && is_mbarrier(i->op)) {
 		a->order = i->op == OP_MBAR_ARRIVE ? ORDER_RELEASE : i->op == OP_MBAR_TEST ? ORDER_ACQUIRE : ORDER_WEAK;
 		a->scope = has_mod(in, GPUL_PTX_MOD_CLUSTER) ? SCOPE_CLUSTER : SCOPE_CTA;
@@ -158,7 +158,7 @@ static void place_lane(const struct warp_state *s, const struct insn *i, unsigne
 	a->at[l] = offset;
 }
 
-/* Describe an access.  address: a load, or, for other instructions, an address operand that is kept in the form of a load. */
+/* Describe an access by lanes `on`.  address: the instruction, or a struct insn that only holds one of its address operands. */
 static struct lane_accesses *describe(const struct warp_state *s, const struct insn *address, uint32_t on, enum access_kind kind,
 				      uint32_t bytes, struct lane_accesses *a)
 {
@@ -177,7 +177,7 @@ static struct lane_accesses *describe(const struct warp_state *s, const struct i
 
 /* ---- asynchronous copies ------------------------------------------------------------------------------------------- */
 
-/* Return the bytes that a lane of cp.async reads: the rest of its destination becomes zero. */
+/* Return how many bytes a lane of cp.async reads; it fills the rest of its destination with zeros. */
 static uint32_t bytes_read(const struct warp_state *s, const struct async_copy *c, uint32_t bytes, unsigned l)
 {
 	uint32_t n = bytes;
@@ -221,7 +221,7 @@ enum access_kind gpul_insn_access_kind(const struct insn *i)
 													      : ACCESS_ATOMIC;
 }
 
-/* Leave out accesses to the shared memory of other blocks of the cluster. */
+/* Set the size of accesses to the shared memory of other blocks of the cluster to 0. */
 static unsigned hide_peers(const struct warp_state *s, struct lane_accesses out[], unsigned n)
 {
 	for (unsigned k = 0; s->block->cluster && k < n; k++)
@@ -260,7 +260,7 @@ uint8_t *gpul_access_host(const struct warp_state *s, unsigned lane, unsigned sp
 	const struct block *other = space == SPACE_SHARED ? cluster_block(s->block, (uint32_t)at) : NULL;
 
 	switch (space) {
-	case SPACE_SHARED: /* in this block, or in another block of its cluster */
+	case SPACE_SHARED: /* of this block, or of another block of its cluster */
 		return (other ? other->shared : s->shared) + (at & ((1u << CLUSTER_RANK_AT) - 1));
 	case SPACE_LOCAL:
 		return s->local + lane * s->local_stride + at;

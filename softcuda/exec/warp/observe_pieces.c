@@ -1,5 +1,5 @@
-/* observe_pieces.c — the accesses of instructions whose lanes access memory in several pieces: tensor copies, changes of
- * tensor maps, wgmma, surfaces. */
+/* observe_pieces.c — describes, for tools, the accesses of instructions whose lanes access several pieces of memory: tensor copies, changes
+ * of tensor maps, wgmma, surfaces. */
 #include "softcuda/exec/tensor_internal.h"
 #include "softcuda/exec/texture/texture_form_internal.h"
 #include "softcuda/exec/warp/access_internal.h"
@@ -8,7 +8,7 @@
 
 enum { WARPS_OF_GROUP = 4 };
 
-struct visit { /* passes the pieces of one lane to a function */
+struct visit { /* the lane whose pieces are passed to the function call() */
 	struct warp_state *s;
 	memory_piece_fn *call;
 	void *context;
@@ -52,7 +52,7 @@ static void visit_piece(struct visit *v, enum access_kind kind, unsigned space, 
 
 /* ---- tensor copies ------------------------------------------------------------------------------------------------- */
 
-/* Return the map of a lane; NULL: the handler will fault. */
+/* Return the tensor map of a lane; NULL: the instruction will fault. */
 static const gpul_tensor_map *find_map(struct visit *v, const struct insn *i)
 {
 	const struct tensor_copy *c = i->object;
@@ -71,14 +71,14 @@ static const gpul_tensor_map *find_map(struct visit *v, const struct insn *i)
 	return m && at % GPUL_TENSOR_MAP_ALIGN == 0 && tensor_map_is_valid(m, c->rank, c->im2col) ? m : NULL;
 }
 
-/* The tensor copy of one lane, whose pieces are visited. */
+/* A tensor copy of one lane, whose pieces are passed to v->call(). */
 struct box_visit {
 	struct visit *v;
 	struct tensor_box box;
 	unsigned op;
-	uint32_t to; /* the box's offset in shared memory */
+	uint32_t to; /* offset of the box in shared memory */
 	unsigned n;
-	const struct block *block[GPUL_EXEC_CLUSTER_BLOCKS]; /* the blocks in whose shared memory the box is */
+	const struct block *block[GPUL_EXEC_CLUSTER_BLOCKS]; /* the n blocks whose shared memory contains the box */
 };
 
 static void find_blocks(struct box_visit *b, const struct insn *i)
@@ -113,7 +113,7 @@ static void visit_shared(struct box_visit *b, enum access_kind kind, uint32_t of
 	v->piece.copies = false;
 }
 
-/* Visit the bytes of a part of a row: at an offset in the box, and, if they are inside of the tensor, at a global address. */
+/* Visit a part of a row of the box: bytes at an offset in the box, and, if the part is inside of the tensor, at a global address. */
 static void visit_part(struct box_visit *b, uint32_t offset, uint64_t global, uint32_t bytes, bool inside)
 {
 	const gpul_tensor_map *m = b->box.map;
@@ -150,7 +150,7 @@ static void visit_tensor_copy(struct visit *v, const struct insn *i)
 	find_blocks(&b, i);
 	v->piece.async = true;
 	if (b.box.rows > v->s->block->shared_bytes)
-		return; /* the handler will fault */
+		return; /* the instruction will fault */
 	for (uint32_t k = 0; k < b.box.rows; k++) {
 		const struct tensor_row r = tensor_row_of(&b.box, k);
 		const uint32_t e = b.box.element_bytes, before = r.skip * e, inside = r.n * e;
@@ -249,7 +249,7 @@ static void visit_surface(struct visit *v, const struct insn *i)
 
 void gpul_insn_pieces(struct warp_state *s, const struct insn *i, uint32_t on, memory_piece_fn *call, void *context)
 {
-	const uint32_t lanes = is_wgmma(i->op) ? on & -on : on; /* one lane represents the warp */
+	const uint32_t lanes = is_wgmma(i->op) ? on & -on : on; /* the first lane represents the warp */
 
 	EACH_LANE_OF(l, lanes)
 	{

@@ -1,7 +1,7 @@
-/* split.c — divergence and reconvergence: creates and schedules the splits of a warp (warp_internal.h). */
+/* split.c — divergence and reconvergence: creates and schedules splits, groups of lanes with one pc (warp_internal.h). */
 #include "softcuda/exec/warp/warp_internal.h"
 
-/* The limit of an unlimited window: not the address of any instruction. */
+/* The value of s->limit if there is no limit; not the address of an instruction. */
 #define NO_LIMIT ((const struct insn *)(UINTPTR_MAX & ~(uintptr_t)63))
 
 static void set_window(struct warp_state *s)
@@ -53,8 +53,8 @@ const struct insn *gpul_split_diverge(struct warp_state *s, const struct insn *i
 const struct insn *gpul_split_scatter(struct warp_state *s, const struct insn *const target[LANES], struct frame *const frame[LANES])
 {
 	gpul_split_remove(s, s->current);
-	s->current = LANES; /* no split is the current one */
-	s->back_edges--;    /* a target may come before the branch */
+	s->current = LANES; /* no split is current */
+	s->back_edges--;    /* counts as a backward branch, because a target may be before the branch */
 	EACH_ACTIVE(l, &s->w)
 	gpul_split_add(s, frame[l], target[l], 1u << l);
 	return raise_event(s, EVENT_EXIT, s->run_start);
@@ -101,10 +101,11 @@ static uint32_t parked_lanes(const struct warp_state *s, uint32_t need, bool any
 	return parked;
 }
 
-/* Release splits at a *.sync whose member lanes are all parked with the same member mask, at any *.sync instruction.
+/* Let splits that wait at a *.sync continue if all lanes of their member mask wait with the same member mask, even at different *.sync
+ * instructions.
  *
- * Lanes with different member masks at one instruction form one split, which waits for the lanes of all masks.  When no split can
- * run for that reason, any_need releases splits whose lanes are parked with any mask.  Returns false if none was released. */
+ * Lanes with different member masks at one instruction form one split, which waits for the lanes of all masks.  If no split can run for
+ * that reason, any_need lets splits continue whose missing lanes wait with any mask.  Returns false if none can continue. */
 static bool release_gathered(struct warp_state *s, bool any_need)
 {
 	uint32_t released = 0;
@@ -139,13 +140,13 @@ static void run_current_split(struct warp_state *s)
 	s->back_edges = me->back_edges;
 	set_window(s);
 	do
-		i = __atomic_load_n(&i->run, __ATOMIC_RELAXED)(&s->w, i); /* code in native/ may replace the handler at the same time */
+		i = __atomic_load_n(&i->run, __ATOMIC_RELAXED)(&s->w, i); /* atomic, because native/ may replace the handler */
 	while (i != s->limit);
 	if (s->event == EVENT_NONE)
 		s->pc = i;
 }
 
-/* Handle the event with which the current split stopped.  Returns false on a fault: the warp must stop. */
+/* Handle the event with which the current split stopped.  Returns false after a fault, when the warp must stop. */
 static bool handle_event(struct warp_state *s)
 {
 	struct split *me = &s->splits[s->current];

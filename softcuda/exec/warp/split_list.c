@@ -7,7 +7,7 @@ void gpul_split_remove(struct warp_state *s, unsigned k)
 	s->splits[k] = s->splits[--s->n_splits];
 }
 
-/* Add lanes to split p.  If p waits for lanes of its warp, it executes its instruction again: they may have arrived. */
+/* Add lanes to split p.  If p waits for lanes at a *.sync, it executes the *.sync again, because these may be the missing lanes. */
 void gpul_split_join(struct split *p, uint32_t mask)
 {
 	p->mask |= mask;
@@ -15,7 +15,7 @@ void gpul_split_join(struct split *p, uint32_t mask)
 		p->state = SPLIT_READY;
 }
 
-/* Add the lanes of mask, which have left the current split, to the split at pc, or to a new split. */
+/* Add lanes that have left the current split to the split at this pc and frame, or, if there is none, to a new split. */
 void gpul_split_add(struct warp_state *s, struct frame *frame, const struct insn *pc, uint32_t mask)
 {
 	for (unsigned k = 0; k < s->n_splits; k++) {

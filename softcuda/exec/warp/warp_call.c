@@ -1,9 +1,9 @@
-/* warp_call.c — calls and returns: lanes that call together share one frame; arguments and results are copied between frames. */
+/* warp_call.c — calls and returns.  Lanes that make the same call share one frame; arguments and results are copied between frames. */
 #include "softcuda/exec/warp/warp_internal.h"
 
 enum { MAX_DEPTH = 4096 };
 
-/* Return the host address of an argument of one lane, in frame f; of a vector register: of its element e. */
+/* Return the host address of one lane's argument in frame f, or of its element e if it is a vector register. */
 static uint8_t *argument_address(const struct warp_state *s, const struct frame *f, const struct call_argument *a, unsigned e,
 				 unsigned lane)
 {
@@ -14,13 +14,13 @@ static uint8_t *argument_address(const struct warp_state *s, const struct frame 
 	return (bank == BANK_REGS ? f->regs : s->w.bank[bank]) + (reg & ~3u) + lane * (a->slot.bytes > 8 ? 8 : a->slot.bytes);
 }
 
-/* Return the distance from the low to the high half of 16 bytes: a .b128 register holds the low halves of all lanes first. */
+/* Return the distance from the low to the high half of a 16-byte argument: a .b128 register has the low halves of all lanes first. */
 static ptrdiff_t high_half(const struct call_argument *a)
 {
 	return a->in_register ? LANES * 8 : 8;
 }
 
-/* Copy a predicate, whose register is one word for 32 lanes. */
+/* Copy a predicate argument, whose register is one word with a bit for each lane. */
 static void copy_predicate(const struct warp_state *s, uint32_t mask, const struct frame *to_frame, const struct call_argument *to,
 			   const struct frame *from_frame, const struct call_argument *from)
 {
@@ -35,7 +35,7 @@ static bool is_predicate(const struct call_argument *a)
 	return a->in_register && !a->slot.bytes;
 }
 
-/* Copy element e; the distance from lane to lane is constant in both frames. */
+/* Copy element e of an argument for the lanes of mask; the distance from lane to lane is constant in both frames. */
 static void copy_element(const struct warp_state *s, uint32_t mask, const struct frame *to_frame, const struct call_argument *to,
 			 const struct frame *from_frame, const struct call_argument *from, unsigned e)
 {
@@ -78,8 +78,8 @@ static struct call_argument parameter_of(const struct local_slot *slots, const s
 	return (struct call_argument){ .in_register = slots[n].offset == UINT32_MAX, .slot = slots[n], .regs = regs[n] };
 }
 
-/* Return the frame in which other lanes already execute this call; NULL: none.  Lanes that arrive later join that frame, so that
- * they can reconverge with the others inside the function: shuffles there need it. */
+/* Return the frame in which other lanes already execute this call; NULL: there is none.  Lanes that arrive later join that frame, so that
+ * they can reconverge with the others inside of the function, as shuffles there require. */
 static struct frame *frame_of_same_call(const struct warp_state *s, const struct insn *i, const struct func_code *callee)
 {
 	for (unsigned k = 0; s->n_splits > 1 && k < s->n_splits; k++)
@@ -98,7 +98,7 @@ static void pass_arguments(const struct warp_state *s, struct frame *f, uint32_t
 	}
 }
 
-/* Create a frame for the lanes of mask, with the arguments copied; NULL: a fault was recorded. */
+/* Create a frame for the lanes of mask, or join an existing one, and copy the arguments; NULL: a fault was recorded. */
 static struct frame *enter_function(struct warp_state *s, const struct insn *i, const struct func_code *callee, uint32_t mask)
 {
 	struct frame *parent = s->frame, *f = frame_of_same_call(s, i, callee);
@@ -145,7 +145,7 @@ const struct insn *gpul_call(struct warp_state *s, const struct insn *i, const s
 	return callee->insns;
 }
 
-/* The device function that a pointer refers to, decoded.  On failure returns NULL, and records a fault of instruction i. */
+/* Return the device function to which a pointer refers, after decoding it if necessary.  NULL: a fault of instruction i was recorded. */
 static const struct func_code *function_at(struct warp_state *s, const struct insn *i, uint64_t pointer, unsigned lane)
 {
 	const struct gpul_exec_program *p = s->frame->code->program;
@@ -170,7 +170,7 @@ static const struct func_code *function_at(struct warp_state *s, const struct in
 	return code;
 }
 
-/* Free the frames that do not belong to a split yet, after a fault. */
+/* After a fault in a call, remove lanes from the frames that they have entered, and free those that have no lanes left. */
 static const struct insn *abandon_frames(struct warp_state *s, struct frame *const frame[LANES], uint32_t entered)
 {
 	EACH_LANE_OF(l, entered)

@@ -5,11 +5,11 @@
  *     warp ── splits[0..n)   { frame, pc, mask, state }   disjoint masks, together `live`
  *               └─ frame ── parent frame ...               one for each call in progress
  *
- * One split runs, inside a window of instructions (floor, limit) that contains the pc of no other split of its frame; when it reaches
- * limit, it has met the split there, and they merge (reconvergence).  A warp with one split has an unlimited window, so converged code has
- * no overhead.  The scheduler runs the split with the deepest frame, then with the lowest pc: diverged lanes reconverge there soonest.  A
- * split that has looped for long, or sleeps, waits until the other splits have had a turn, so that a lane can wait for another lane of its
- * own warp.  Splits that waited at the same barrier instruction merge when the barrier is complete.
+ * One split runs at a time, inside a window of instructions (floor, limit) that contains no pc of another split of its frame; when it
+ * reaches limit, the pc of another split, the two merge (reconvergence).  A warp with one split has an unlimited window, so converged code
+ * has no overhead.  The scheduler runs the split with the deepest frame, then with the lowest pc: diverged lanes reconverge there
+ * soonest.  A split that has looped for long, or sleeps, waits until the other splits have run for a time slice (turn), so that a lane can
+ * wait for another lane of its own warp.  Splits that waited at the same barrier instruction merge when the barrier is complete.
  *
  * Handlers return the next instruction, or s->limit after setting s->event. */
 #ifndef GPULOAD_SOFTCUDA_EXEC_WARP_WARP_INTERNAL_H
@@ -29,9 +29,9 @@ struct frame {
 	const struct func_code *code;
 	const struct call_site *site; /* the call that created the frame */
 	const struct insn *return_to; /* the instruction after the call, in the parent's code */
-	uint32_t lanes;               /* lanes in this call, or in calls from it */
-	uint32_t local_offset;        /* offset of its variables in each lane's local memory */
-	uint32_t alloca_bytes;        /* local memory of alloca, after the variables */
+	uint32_t lanes;               /* lanes that execute this call, or calls from it */
+	uint32_t local_offset;        /* offset of the frame in each lane's local memory */
+	uint32_t alloca_bytes;        /* local memory that alloca has taken, after the variables */
 	uint32_t depth;               /* number of parents */
 	uint32_t size_class;          /* log2 of the size of regs */
 	uint8_t *regs;
@@ -39,8 +39,8 @@ struct frame {
 
 enum split_state {
 	SPLIT_READY,
-	SPLIT_PASSED,  /* has used up its turn, or sleeps */
-	SPLIT_SYNC,    /* waits for lanes of its warp */
+	SPLIT_PASSED,  /* has used up its time slice, or sleeps */
+	SPLIT_SYNC,    /* waits for other lanes of its warp, at a *.sync instruction */
 	SPLIT_BARRIER, /* waits at a barrier of the block */
 };
 
@@ -50,17 +50,17 @@ struct split {
 	uint32_t mask;
 	uint8_t state;   /* a value of enum split_state */
 	uint8_t barrier; /* SPLIT_BARRIER: number of the barrier */
-	bool released;   /* its *.sync instruction may run with the lanes that the split has */
-	int back_edges;  /* backward branches left in this turn; below 0: the turn is over */
-	uint32_t need;   /* SPLIT_SYNC: lanes that the member masks name */
+	bool released;   /* the *.sync instruction at pc may run without the missing lanes */
+	int back_edges;  /* backward branches left in its time slice; below 0: it must yield */
+	uint32_t need;   /* SPLIT_SYNC: the lanes in the member masks of its lanes */
 };
 
 enum event {                /* why the current split stopped */
-	     EVENT_NONE,    /* reached limit, the pc of another split */
-	     EVENT_SWITCH,  /* left the window: the scheduler selects a split again */
-	     EVENT_YIELD,   /* used up its turn, or slept */
+	     EVENT_NONE,    /* reached s->limit, the pc of another split */
+	     EVENT_SWITCH,  /* left the window, so the scheduler must choose a split */
+	     EVENT_YIELD,   /* used up its time slice, or sleeps */
 	     EVENT_SYNC,    /* waits for the lanes s->need of its warp */
-	     EVENT_BARRIER, /* executed a barrier instruction, the one before pc */
+	     EVENT_BARRIER, /* executed the barrier instruction before pc */
 	     EVENT_EXIT,    /* its lanes exited, or moved to other splits */
 	     EVENT_FAULT,
 };
@@ -72,14 +72,14 @@ struct warp_state {
 	const struct insn *run_start; /* first instruction that n_instructions does not include */
 	int back_edges;               /* back_edges of the current split */
 	uint64_t polled;              /* host address of the first lane's last ordered load */
-	bool repolls;                 /* in its last turn the warp reloaded the same word: it waits for that word */
-	bool stirs;                   /* in its last turn the warp did more than poll words that did not change */
+	bool repolls;                 /* in its last time slice, the warp loaded the same word again, so it waits for that word to change */
+	bool stirs;                   /* in its last time slice, the warp did more than poll words that did not change */
 	enum event event;
 	unsigned current, n_splits;
 	struct frame *frame; /* frame of the current split */
 	uint64_t n_instructions;
-	uint32_t need;         /* EVENT_SYNC: the lanes for which the split waits */
-	uint8_t *local;        /* lane 0's local memory */
+	uint32_t need;         /* EVENT_SYNC: the lanes of the member masks */
+	uint8_t *local;        /* local memory of lane 0 */
 	uint64_t local_stride; /* distance to the next lane's local memory */
 	uint32_t local_bytes;  /* size of each lane's local memory */
 	uint8_t *shared;
@@ -90,34 +90,34 @@ struct warp_state {
 	struct block *block;
 	uint32_t index; /* number of the warp in its block */
 	bool done;
-	const struct insn *sleep_at; /* the nanosleep that the lanes sleep_lanes execute; NULL: none */
+	const struct insn *sleep_at; /* the nanosleep instruction that sleep_lanes execute; NULL: none */
 	uint32_t sleep_lanes;
 	uint64_t sleep_end_ns;
 	uint32_t arrived[N_BARRIERS]; /* lanes that have arrived at each barrier */
 	struct split splits[LANES];
-	uint64_t watched[N_WATCHED]; /* host addresses of its last ordered accesses, each once, the oldest at next_watched */
+	uint64_t watched[N_WATCHED]; /* ring of the host addresses of the last ordered accesses, without duplicates */
 	uint8_t next_watched;
 };
 
 struct barrier {
-	uint32_t expected;              /* number of threads; 0: all threads of the block that have not exited */
-	uint32_t arrived, arrived_live; /* number of threads that have arrived: with lanes that do not exist; without them */
+	uint32_t expected;              /* number of threads to wait for; 0: all threads of the block that have not exited */
+	uint32_t arrived, arrived_live; /* arrived threads, with and without lanes that do not exist or have exited */
 	bool in_use;
 	uint32_t popc; /* bar.red: number of true predicates */
 	bool any, all; /* bar.red: .or and .and of the predicates */
 };
 
-/* Blocks that run at the same time, on one worker, and access each other's shared memory.  A .shared::cluster address is an
- * offset in the block's own shared memory, or (rank + 1) << CLUSTER_RANK_AT plus an offset in that of another block. */
+/* Blocks that run at the same time, on one worker, and can access each other's shared memory.  A .shared::cluster address is an offset in
+ * the block's own shared memory, or (rank + 1) << CLUSTER_RANK_AT + an offset in the shared memory of the block of that rank. */
 struct cluster {
 	unsigned n_blocks, n_running;
-	uint32_t n_live, arrived; /* threads that have not exited; of these, threads that have arrived at barrier.cluster.arrive */
-	struct block *block[GPUL_EXEC_CLUSTER_BLOCKS]; /* the blocks by rank; NULL: the block has ended */
+	uint32_t n_live, arrived; /* number of threads that have not exited; how many of them executed barrier.cluster.arrive */
+	struct block *block[GPUL_EXEC_CLUSTER_BLOCKS]; /* blocks, indexed by rank; NULL: the block has ended */
 };
 enum { CLUSTER_RANK_AT = 24 };
 
 struct block_shape {
-	uint64_t program_id; /* program for which the memory is laid out; 0: it is not laid out yet */
+	uint64_t program_id; /* the program for which the block's memory is laid out; 0: not laid out yet */
 	const gpul_exec_kernel *kernel;
 	uint32_t block[3], dynamic_bytes;
 };
@@ -126,19 +126,19 @@ struct block {
 	struct block *next; /* next in a worker's list of free blocks */
 	struct worker *worker;
 	struct gpul_exec_launch *launch;
-	bool polls;               /* in its last turn the block polled memory or the clock, or slept */
-	bool progressed;          /* in the block's last turn a warp ended or reached a barrier */
-	bool quiet;               /* in its last turn, every warp that ran only polled words that did not change */
-	unsigned n_repolls;       /* turns in the block's last turn in which a warp reloaded a word and stopped */
-	struct block_shape shape; /* the layout of the memory below is for this shape */
+	bool polls;               /* in its last turn (time slice), the block polled memory or the clock, or slept */
+	bool progressed;          /* in the block's last turn, a warp ended or reached a barrier */
+	bool quiet;               /* in the block's last turn, each warp that ran only polled words that did not change */
+	unsigned n_repolls;       /* how often, in the block's last turn, a warp stopped after loading the same word again */
+	struct block_shape shape; /* the kernel and size for which the memory below is laid out */
 	uint8_t *memory;
 	size_t memory_bytes;
 	struct warp_state *warps;
 	unsigned n_warps, n_done;
-	uint32_t n_specials; /* special registers of the program that its warps have */
+	uint32_t n_specials; /* number of the program's special registers that the warps have */
 	uint32_t n_threads, n_live;
 	uint32_t index[3];       /* %ctaid */
-	struct cluster *cluster; /* the cluster of the block; NULL: the block is alone */
+	struct cluster *cluster; /* NULL: the block is not in a cluster */
 	struct block_nest *nest; /* state of the device runtime (../machine/nest_internal.h); NULL: the block has not called it */
 	unsigned rank;           /* rank in the cluster */
 	uint8_t *shared;
@@ -155,21 +155,20 @@ struct gpul_exec_launch {
 	unsigned cluster_blocks; /* number of blocks in a cluster */
 	uint32_t shared_bytes;   /* shared memory per block that kernels may access */
 	uint32_t dynamic_base, dynamic_bytes;
-	uint32_t reserved_base; /* offset of the shared memory whose addresses %reserved_smem_offset_* give */
+	uint32_t reserved_base; /* offset of the reserved shared memory, the value of %reserved_smem_offset_begin */
 	uint64_t grid_id;
-	unsigned device; /* its blocks have this device's rights in memory */
+	unsigned device; /* the device whose memory access rights the blocks have */
 	bool cooperative, listed;
-	unsigned depth;            /* 0: started by the host; 1: by a kernel of depth 0, and so on */
-	struct nest *_Atomic nest; /* its child launches; NULL: it has started none */
-	const struct nest_calls
-		*nests; /* the machine's table; kept here because the machine may be destroyed before the launch is released */
-	const gpul_exec_order *order; /* place in the order of streams, used by launch_begins(); NULL: after all earlier launches */
+	unsigned depth;                 /* 0: started by the host; 1: by a kernel of depth 0, and so on */
+	struct nest *_Atomic nest;      /* child launches; NULL: the kernel has started none */
+	const struct nest_calls *nests; /* a copy of machine->nests, because the machine may be destroyed before the launch is released */
+	const gpul_exec_order *order;   /* position in the order of all streams, for launch_begins(); NULL: after all earlier launches */
 	uint8_t *params;
-	uint8_t *workspace; /* cooperative launches: %envreg1 and %envreg2 are its address */
+	uint8_t *workspace; /* cooperative launches: the barrier of grid.sync(), whose address is in %envreg1 and %envreg2 */
 	uint64_t n_blocks, max_resident;
 	_Atomic uint64_t next_block, n_ended, n_instructions;
 	_Atomic bool again; /* an observer wants the launch to run again */
-	_Atomic bool stop;  /* the launch faulted or was aborted: workers end its blocks */
+	_Atomic bool stop;  /* the launch has faulted or was aborted, so workers end its blocks */
 	_Atomic int refs;
 	_Atomic bool stuck_reported;
 	pthread_mutex_t lock; /* protects the members below */
@@ -184,24 +183,24 @@ struct worker {
 	struct gpul_exec_machine *machine;
 	unsigned index;
 	pthread_t thread;
-	_Atomic uint64_t turns; /* odd: the worker executes instructions (see gpul_exec_machine_settle) */
+	_Atomic uint64_t turns; /* twice the number of turns; odd: the worker executes instructions (see gpul_exec_machine_settle) */
 	struct range_cache cache[GPUL_EXEC_MAX_DEVICES];
 	struct block *free_blocks;
 	unsigned n_free_blocks;
 	struct block **resident;
 	unsigned n_resident, resident_capacity;
 	struct gpul_exec_launch *current; /* the worker starts blocks of this launch; holds a reference */
-	uint64_t tried;                   /* machine.n_listed when the worker last found no block to start */
-	_Atomic uint64_t n_active_rounds; /* rounds in which not all resident blocks waited */
-	uint64_t pressure_ns, stalled_us; /* time of the last reading of how long threads have waited for CPUs, and that reading */
+	uint64_t tried;                   /* value of machine->n_listed when the worker last found no block to start */
+	_Atomic uint64_t n_active_rounds; /* number of rounds (a turn of each resident block) in which not all blocks waited */
+	uint64_t pressure_ns, stalled_us; /* time of the last reading of how long threads waited for CPUs (rest.c), and its value */
 	bool cpus_short;
-	uint64_t quiet_ns;             /* time since which all resident blocks only poll words that do not change; 0: they do not */
-	uint64_t seen_active, seen_ns; /* sum of all workers' n_active_rounds, and the time since which it has this value */
-	struct frame *free_frames[33]; /* lists of free frames by size class, linked by their member parent */
+	uint64_t quiet_ns;             /* since when all resident blocks only poll words that do not change; 0: they do not */
+	uint64_t seen_active, seen_ns; /* last known sum of all workers' n_active_rounds, and since when it has not changed */
+	struct frame *free_frames[33]; /* lists of free frames, by size class; the next frame is frame->parent */
 	uint8_t *scratch;              /* memory of bank 3 */
 };
 
-/* ---- observers: each macro calls a hook of all of them ------------------------------------------ */
+/* ---- observers ----------------------------------------------------------------------------------- */
 
 #define EACH_OBSERVER(o, machine, hook) \
 	for (struct observer *o = gpul_exec_memory_observers((machine)->memory); o; o = o->next) \
@@ -212,13 +211,13 @@ static inline uint32_t whole_shared_units(uint32_t bytes)
 	return (bytes + SHARED_UNIT_BYTES - 1) & ~(uint32_t)(SHARED_UNIT_BYTES - 1);
 }
 
-/* Static and dynamic shared memory of each block. */
+/* Return the size of a block's static and dynamic shared memory. */
 static inline uint32_t program_shared_bytes(const struct gpul_exec_launch *l)
 {
 	return l->dynamic_bytes ? l->dynamic_base + l->dynamic_bytes : l->kernel->info.shared_bytes;
 }
 
-/* The data that observer o keeps for a block.  block_begins() must set it, because a block's memory is reused. */
+/* Return the pointer that observer o can set for a block.  block_begins() must set it, because struct block is reused. */
 static inline void **block_note(struct block *b, const struct observer *o)
 {
 	return &b->note[__builtin_ctz(o->bit)];
@@ -238,14 +237,14 @@ static inline unsigned first_lane(uint32_t mask)
 
 static inline unsigned count_lanes(uint32_t mask)
 {
-	return mask == ALL_LANES ? LANES : (unsigned)__builtin_popcount(mask); /* a function call without POPCNT */
+	return mask == ALL_LANES ? LANES : (unsigned)__builtin_popcount(mask); /* avoids a function call if the CPU has no POPCNT */
 }
 
 /* Loops over the lanes of a mask, and over the active lanes of w; l is the lane. */
 #define EACH_LANE_OF(l, lanes) for (uint32_t rest_ = (lanes), l = 0; rest_ && (l = first_lane(rest_), 1); rest_ &= rest_ - 1)
 #define EACH_ACTIVE(l, w)      EACH_LANE_OF(l, (w)->mask)
 
-/* Stop the split of a handler that returns this; the split continues at pc when the scheduler selects it again. */
+/* Stop the current split: the handler must return the result.  The split continues at pc when the scheduler selects it again. */
 static inline const struct insn *raise_event(struct warp_state *s, enum event event, const struct insn *pc)
 {
 	s->event = event;
@@ -253,15 +252,15 @@ static inline const struct insn *raise_event(struct warp_state *s, enum event ev
 	return s->limit;
 }
 
-/* Add the instructions from run_start to `last` to the count; counting continues at `next`. */
+/* Add the instructions from s->run_start to `last` to s->n_instructions, for each active lane; counting continues at `next`. */
 static inline void count_run(struct warp_state *s, const struct insn *last, const struct insn *next)
 {
 	s->n_instructions += count_lanes(s->w.mask) * (uint64_t)(last - s->run_start + 1);
 	s->run_start = next;
 }
 
-/* Note an ordered access: if its word is not among the recent ones, the warp moves data.  A waiting warp accesses few words:
- * those that it polls, and one by which it signals that it waits. */
+/* Note an ordered access.  If the word is not one of those that the warp accessed last, the warp does not only wait: a waiting warp
+ * accesses few words, those that it polls, and perhaps one by which it signals that it waits. */
 static inline void watch_word(struct warp_state *s, uint64_t at)
 {
 	bool known = false;
@@ -275,7 +274,7 @@ static inline void watch_word(struct warp_state *s, uint64_t at)
 	s->next_watched = (uint8_t)((s->next_watched + 1) % N_WATCHED);
 }
 
-/* Returns true if lanes may join the split.  It must not be counted at a barrier already, and its *.sync must not have been released. */
+/* Returns true if lanes may join the split: it is not counted at a barrier, and is not about to run a *.sync without missing lanes. */
 static inline bool split_can_merge(const struct split *p)
 {
 	return p->state != SPLIT_BARRIER && !p->released;
@@ -293,14 +292,14 @@ const struct insn *gpul_split_diverge(struct warp_state *s, const struct insn *i
 const struct insn *gpul_split_scatter(struct warp_state *s, const struct insn *const target[LANES], struct frame *const frame[LANES]);
 const struct insn *gpul_split_exit(struct warp_state *s);
 void gpul_split_start(struct warp_state *s, const struct insn *entry, struct frame *frame, uint32_t mask);
-/* Run until the warp ends, waits, or all its splits have had a turn. */
+/* Run a warp until it ends, all its splits wait, or all of them have used up their time slice. */
 enum warp_result { WARP_DONE, WARP_WAITS, WARP_YIELDS, WARP_FAULT } gpul_warp_run(struct warp_state *s);
 
 /* specials.c */
-/* Write the special registers of all warps; those that are the same for all blocks of one shape only if the memory is fresh. */
+/* Write the special registers of all warps; fresh: even those that are the same for all blocks of one shape (struct block_shape). */
 void gpul_specials_write(struct block *b, bool fresh);
-void gpul_specials_add(struct block *b);                       /* write those that functions have added since */
-size_t gpul_specials_bytes(const struct gpul_exec_program *p); /* of a warp, with those that functions may add while it runs */
+void gpul_specials_add(struct block *b);                       /* write those that later decoding has added */
+size_t gpul_specials_bytes(const struct gpul_exec_program *p); /* of one warp, with room for those that decoding may add */
 
 /* warp_call.c */
 const struct insn *gpul_call(struct warp_state *s, const struct insn *i, const struct func_code *callee);
@@ -315,22 +314,22 @@ void gpul_frame_leave(struct worker *k, struct frame *f, uint32_t lanes); /* rem
 /* Functions of builtins.c. */
 const struct insn *gpul_call_builtin(struct warp_state *s, const struct insn *i);
 enum builtin gpul_builtin_find(const char *name);
-/* Return the value of an argument (before the call) or of the result (after it); 0: none. */
+/* Return the value of argument n of a call; 0: the call has fewer arguments. */
 uint64_t gpul_builtin_argument(const struct warp_state *s, const struct call_site *site, uint32_t n, unsigned lane);
 void gpul_builtin_set_result(const struct warp_state *s, const struct call_site *site, unsigned lane, uint64_t value);
 unsigned gpul_builtin_written_bytes(enum builtin b); /* bytes that a call of the device runtime writes through its first argument */
-/* Copy an argument of any size. */
+/* Copy argument n, of any size, to `out`. */
 void gpul_builtin_bytes(const struct warp_state *s, const struct call_site *site, uint32_t n, unsigned lane, void *out, size_t bytes);
 uint64_t gpul_builtin_result(const struct warp_state *s, const struct call_site *site, unsigned lane);
 
-/* warp_print.c: vprintf for one lane.  Returns the number of arguments; sets *stop on a fault. */
+/* warp_print.c: vprintf for one lane.  Returns the number of printed arguments; *stop is set on a fault. */
 int gpul_lane_printf(struct warp_state *s, const struct insn *i, unsigned lane, uint64_t format_at, uint64_t args,
 		     const struct insn **stop);
 
-/* Functions of access.c.  They return true if the lane may write, or read, [at, at + bytes), where at is a generic address. */
+/* Functions of access.c.  They return true if the lane may write, or read, [at, at + bytes); `at` is a generic address. */
 bool gpul_lane_may_write(struct warp_state *s, unsigned lane, uint64_t at, uint64_t bytes);
 bool gpul_lane_may_read(struct warp_state *s, unsigned lane, uint64_t at, uint64_t bytes);
-/* Copy the string at that generic address, truncated to fit; false: the lane may not read it. */
+/* Copy the string at a generic address, truncated to fit into buf; false: the lane may not read it. */
 bool gpul_lane_string(struct warp_state *s, unsigned lane, uint64_t at, char *buf, size_t bytes);
 
 /* Functions of barrier.c. */
@@ -340,13 +339,13 @@ void gpul_block_lanes_ended(struct warp_state *s, uint32_t lanes);
 /* Functions of cluster.c. */
 struct cluster *gpul_cluster_create(struct gpul_exec_launch *l); /* NULL: out of memory */
 void gpul_cluster_add(struct cluster *c, struct block *b, unsigned rank);
-void gpul_cluster_remove(struct block *b); /* the block has ended; the last one frees the cluster */
+void gpul_cluster_remove(struct block *b); /* call when a block ends; the last block frees the cluster */
 void gpul_cluster_arrive(struct warp_state *s, uint32_t lanes);
 void gpul_cluster_lanes_ended(struct warp_state *s, uint32_t lanes);
-/* Find the block of the cluster whose shared memory contains a generic address; NULL: none.  *offset: in its shared memory. */
+/* Find the block of the cluster whose shared memory contains a generic address; NULL: none.  *offset: offset in its shared memory. */
 struct block *gpul_cluster_find(const struct block *b, uint64_t at, uint64_t *offset);
 
-/* Find the block whose shared memory a .shared::cluster address refers to, if it is beyond the own block's offsets; NULL: none. */
+/* Find the other block to whose shared memory a .shared::cluster address refers; NULL: the address is an offset in the own block. */
 static inline struct block *cluster_block(const struct block *b, uint32_t at)
 {
 	const unsigned rank = at >> CLUSTER_RANK_AT;
@@ -362,12 +361,12 @@ struct block *gpul_block_create(struct worker *k, struct gpul_exec_launch *l, ui
 void gpul_block_release(struct block *b); /* adds its instruction count to the launch; keeps the memory for reuse */
 void gpul_worker_free_memory(struct worker *k);
 
-/* fault.c: fail a block that has accessed memory that is in the table but not mapped.  The instruction is unknown. */
+/* fault.c: report a fault of a block that has accessed memory in a range of the table that is not mapped; the instruction is unknown. */
 void gpul_fault_pages(struct block *b, uint64_t address);
-/* fault.c.  They set EVENT_FAULT and return s->limit; the launch keeps its first fault. */
+/* fault.c: report a fault: set EVENT_FAULT and return s->limit, which the handler must return.  A launch keeps its first fault. */
 const struct insn *gpul_fault_access(struct warp_state *s, const struct insn *i, unsigned lane, uint64_t address, unsigned bytes,
 				     bool write);
-/* A multimem instruction has accessed an address without copies: why from copies_at(). */
+/* Report a multimem instruction whose address has no copies; `why` comes from copies_at(). */
 const struct insn *gpul_fault_multimem(struct warp_state *s, const struct insn *i, unsigned lane, uint64_t address, unsigned bytes,
 				       bool write, const char *why);
 const struct insn *gpul_fault_text(struct warp_state *s, const struct insn *i, gpul_exec_fault_kind kind, unsigned lane, const char *fmt,
@@ -380,7 +379,7 @@ struct heap *gpul_heap_create(gpul_exec_memory *m, uint64_t bytes); /* NULL: out
 void gpul_heap_destroy(struct heap *h);
 uint64_t gpul_heap_alloc(struct heap *h, uint64_t bytes); /* 0: full */
 bool gpul_heap_free(struct heap *h, uint64_t address);    /* false: not an allocation of h, or freed before */
-/* The free and used blocks of the heap, saved for a replay.  Their headers are in the heap's memory, which the caller saves too. */
+/* The state of the heap, which a tool saves to run a launch again.  The headers of blocks are in device memory, which it saves, too. */
 struct heap_marks {
 	uint64_t used;
 	void *free[48];
@@ -393,30 +392,29 @@ struct heap *gpul_heap_of(struct gpul_exec_machine *m); /* created by the first 
 struct gpul_exec_launch *gpul_launch_create(struct gpul_exec_machine *m, const gpul_exec_launch_config *c);
 void gpul_launch_destroy(struct gpul_exec_launch *l);
 void gpul_launch_unref(struct gpul_exec_launch *l);
-void gpul_launch_skip_rest(struct gpul_exec_launch *l); /* count the blocks that have not started as ended */
-/* count n more blocks as ended; the last block ends the launch, or, if it has child launches, its nest ends it later */
+void gpul_launch_skip_rest(struct gpul_exec_launch *l); /* count blocks that have not started as ended */
+/* Count n more blocks as ended.  The last block ends the launch, or, if the launch has children, nest.c ends it later. */
 void gpul_launch_blocks_ended(struct gpul_exec_launch *l, uint64_t n);
 void gpul_launch_end(struct gpul_exec_launch *l);
-void gpul_launch_list(struct gpul_exec_launch *l); /* append it to the machine's list; the caller holds the machine's lock */
-void gpul_launch_begin_again(struct gpul_exec_launch *l, bool abandoned); /* abandoned: the launch had not ended */
+void gpul_launch_list(struct gpul_exec_launch *l);                        /* add it to the machine's list; the caller holds machine->lock */
+void gpul_launch_begin_again(struct gpul_exec_launch *l, bool abandoned); /* abandoned: its blocks had not ended */
 
-/* launch_start.c: the checks of gpul_exec_launch_start() */
+/* launch_start.c: check the configuration for gpul_exec_launch_start() */
 gpul_status gpul_launch_check(const struct gpul_exec_machine *m, const gpul_exec_launch_config *config, gpul_error *err);
 
 /* Functions of residency.c. */
-bool gpul_launch_has_room(struct gpul_exec_launch *l); /* true: another block may be started, or none is left */
+bool gpul_launch_has_room(struct gpul_exec_launch *l); /* true: another block may become resident, or all have started */
 void gpul_worker_check_stuck(struct worker *k);        /* called while all blocks of the worker wait */
 
-/* rest.c: yield the CPU, or sleep for a moment; quiet: the blocks only poll words that stay the same. */
+/* rest.c: yield the CPU, or sleep for a moment; quiet: the blocks only poll words that do not change. */
 void gpul_worker_rest(struct worker *k, bool quiet);
 
-/* The functions of ../machine/device_runtime.c and nest.c that launches by kernels need, as a table, which avoids a circular
- * dependency of the files. */
+/* Functions of ../machine/device_runtime.c and nest.c, for launches from kernels, as a table, to avoid a circular dependency of files. */
 struct nest_calls {
 	const struct insn *(*call_device_runtime)(struct warp_state *s, const struct insn *i);
 	void (*stop_children)(struct gpul_exec_launch *l);
 	void (*blocks_ended)(struct nest *n);
-	void (*begins_again)(struct nest *n); /* called when the blocks of its launch start again */
+	void (*begins_again)(struct nest *n); /* called when the launch starts again */
 	void (*block_ends)(struct block *b);
 	void (*destroy)(struct nest *n);
 };
@@ -426,23 +424,23 @@ struct gpul_exec_machine {
 	gpul_exec_memory *memory;
 	gpul_exec_machine_options options;
 	pthread_mutex_t lock;                  /* protects the members below, except atomic ones */
-	pthread_cond_t work;                   /* signalled when a launch is listed, or stops or quits is set */
+	pthread_cond_t work;                   /* signalled when a launch is added to the list, or `stops` or `quits` is set */
 	struct gpul_exec_launch *first, *last; /* list of launches with blocks to start */
 	struct worker *workers;
 	unsigned n_workers, n_sleeping;
 	bool started;
-	_Atomic uint64_t n_listed;       /* launches listed so far */
-	_Atomic uint64_t n_nested;       /* launches from kernels that are in the list */
-	struct nesting *_Atomic nesting; /* created by the first launch of a kernel */
+	_Atomic uint64_t n_listed;       /* number of launches that were added to the list so far */
+	_Atomic uint64_t n_nested;       /* number of launches from kernels in the list */
+	struct nesting *_Atomic nesting; /* created when a kernel first calls the device runtime */
 	const struct nest_calls *nests;
 	struct heap *heap;           /* created by the first device malloc */
 	uint64_t globaltimer_offset; /* %globaltimer minus gpul_clock_ns() */
-	_Atomic bool stops;          /* a listed launch was stopped: a worker must end it */
+	_Atomic bool stops;          /* a launch in the list was stopped, so a worker must end it */
 	_Atomic bool quits;          /* workers abort all launches and exit */
-	_Atomic bool paused;         /* workers start no turn (gpul_exec_machine_pause) */
+	_Atomic bool paused;         /* workers run no blocks (gpul_exec_machine_pause) */
 };
 gpul_status gpul_machine_list(struct gpul_exec_machine *m, struct gpul_exec_launch *l, gpul_error *err);
-void gpul_machine_stop(struct gpul_exec_machine *m); /* wake the workers, to end stopped launches */
+void gpul_machine_stop(struct gpul_exec_machine *m); /* wake the workers, so that they end stopped launches */
 void *gpul_worker_main(void *worker);
 
 #endif

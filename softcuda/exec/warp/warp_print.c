@@ -10,7 +10,7 @@ enum { MAX_FORMAT = 4096, MAX_TEXT = 8192, MAX_SPEC = 32 };
 struct printer {
 	struct warp_state *s;
 	unsigned lane;
-	uint64_t args; /* next argument */
+	uint64_t args; /* address of the next argument */
 	bool unreadable;
 	int n_args;
 	char text[MAX_TEXT];
@@ -40,9 +40,9 @@ static uint64_t next_argument(struct printer *p, unsigned bytes)
 	return value;
 }
 
-/* A conversion: % flags width .precision length letter, with each * replaced by its value. */
+/* A conversion of the format: % flags width .precision length letter; a * is replaced by its argument. */
 struct spec {
-	char flags[MAX_SPEC]; /* such as "%-08.3", without length and letter */
+	char flags[MAX_SPEC]; /* for example "%-08.3": all without length and letter */
 	unsigned n_long, n_short;
 	char letter;
 };
@@ -71,7 +71,7 @@ static const char *read_spec(struct printer *p, const char *f, struct spec *out)
 	return *f ? f + 1 : f;
 }
 
-/* Append value with a format built from the flags, a length modifier that fits value's type, and the letter. */
+/* Append a formatted value; the format is built from the flags, a length modifier that fits the type of `value`, and the letter. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
 #define APPEND_AS(p, spec, length, value) \
@@ -148,7 +148,7 @@ static void print_conversion(struct printer *p, const struct spec *s)
 	case 'p':
 		APPEND_AS(p, s, "", (void *)(uintptr_t)next_argument(p, 8));
 		break;
-	default: /* not a conversion: printed unchanged */
+	default: /* not a conversion of C: print it unchanged */
 		p->n_args--;
 		append_text(p, s->flags, strlen(s->flags));
 		append_text(p, &s->letter, s->letter != 0);
