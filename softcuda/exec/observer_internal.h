@@ -94,7 +94,7 @@ struct observer {
 	/* The driver has copied or filled memory for a cu* call of the program. */
 	void (*host_moves)(struct observer *o, const struct host_move *m);
 
-	/* Not 0: device malloc leaves this many unused bytes around each allocation, and reuses freed memory as late as possible. */
+	/* Not 0: device malloc leaves this many unused bytes after each allocation, and reuses freed memory as late as possible. */
 	uint32_t heap_red_zone_bytes;
 
 	struct observer *next; /* next observer of the process */

@@ -48,7 +48,7 @@ static inline float reciprocal_root(float x)
 
 #if defined(__AVX512F__)
 /* Like reciprocal_root(), but without a division and a square root, which take 4 times as long.  The CPU's approximation y0 of 1 / sqrt(x)
- * has a relative error below 2^-14; with e = 1 - x y0^2, y0 (1 - e)^(-1/2) is computed as a series, with a relative error below 2^-51. 
+ * has a relative error below 2^-14; with e = 1 - x y0^2, y0 (1 - e)^(-1/2) is computed as a series, with a relative error below 2^-51.
  * Rounded to float, the results equal those of reciprocal_root() for all floats: tests/softcuda/exec/alu/test_alu_approx.c compares
  * them. */
 static inline void reciprocal_roots(float r[LANES], const float x[LANES])

@@ -43,7 +43,7 @@ static bool compare_integers(int64_t a, int64_t b, unsigned compare)
 	}
 }
 
-/* Bits that vshl shifts out of the 34 bits are lost before .sat is applied: on sm_90, vshl.u32.u32.u32.sat of 0x80000000 by 7 is 0. 
+/* Bits that vshl shifts out of the 34 bits are lost before .sat is applied: on sm_90, vshl.u32.u32.u32.sat of 0x80000000 by 7 is 0.
  * Without .sat, 64 bits are kept, which .min and .max compare. */
 static int64_t shift_part(int64_t a, int64_t b, unsigned op, unsigned flags)
 {
