@@ -33,7 +33,7 @@ typedef struct gpul_exec_copies {
 	unsigned n;                         /* number of elements of at[]: the devices of the team, without n_gone */
 	unsigned n_gone;                    /* devices whose process has ended: nobody can read their copies */
 	uint8_t *at[GPUL_EXEC_MAX_DEVICES]; /* host address of offset `begin` in each device's copy, in the order of the team */
-	const _Atomic uint64_t *changes;    /* the copies are valid while *changes == seen */
+	const _Atomic uint64_t *changes;    /* a counter of changes of the team: the copies are valid while *changes == seen */
 	uint64_t seen;
 	/* For each copy: the memory_id of the gpul_exec_range with the same bytes, and the offset of `begin` in it; 0: unknown. */
 	uint64_t memory_id[GPUL_EXEC_MAX_DEVICES], memory_at[GPUL_EXEC_MAX_DEVICES];
@@ -203,7 +203,7 @@ typedef enum gpul_exec_fault_kind {
 	GPUL_EXEC_ILLEGAL_ADDRESS,     /* CUDA_ERROR_ILLEGAL_ADDRESS */
 	GPUL_EXEC_MISALIGNED,          /* CUDA_ERROR_MISALIGNED_ADDRESS */
 	GPUL_EXEC_ILLEGAL_INSTRUCTION, /* CUDA_ERROR_ILLEGAL_INSTRUCTION: call through a bad pointer, bad brx index ... */
-	GPUL_EXEC_TRAP,                /* CUDA_ERROR_LAUNCH_FAILED: trap; also a barrier that cannot complete */
+	GPUL_EXEC_TRAP,                /* CUDA_ERROR_LAUNCH_FAILED: a trap instruction, or a barrier that cannot complete */
 	GPUL_EXEC_ASSERT,              /* CUDA_ERROR_ASSERT */
 	GPUL_EXEC_STACK,               /* CUDA_ERROR_LAUNCH_FAILED: call stack too deep */
 	GPUL_EXEC_NO_MEMORY,           /* out of host memory for registers or local memory */

@@ -118,7 +118,7 @@ gpul_status gpul_exec_memory_add(gpul_exec_memory *m, const gpul_exec_range *ran
 	return st;
 }
 
-/* Keep a copy of a removed range, for messages.  The caller holds the lock. */
+/* Keep a copy of a removed range, for messages.  The caller holds m->lock. */
 static void remember_freed(gpul_exec_memory *m, const gpul_exec_range *r)
 {
 	if (!m->freed)
@@ -166,7 +166,7 @@ bool gpul_exec_memory_remove(gpul_exec_memory *m, uint64_t base)
 
 bool gpul_memory_nearest(const gpul_exec_memory *m, uint64_t address, gpul_exec_range *out)
 {
-	gpul_exec_memory *lockable = (gpul_exec_memory *)m; /* not const, because reading needs the lock */
+	gpul_exec_memory *lockable = (gpul_exec_memory *)m; /* not const, because reading locks m->lock */
 	struct range_place at;
 	const gpul_exec_range *r;
 
@@ -252,7 +252,7 @@ static bool is_read_only(const gpul_exec_range *r, uint32_t device_bit)
 	return r->flags & GPUL_EXEC_MEM_READ_ONLY || r->unwritable & device_bit;
 }
 
-/* Fill a cache slot with the range around [at, at + bytes), if the device may access it; the caller holds the lock.  The bytes may be in
+/* Fill a cache slot with the range around [at, at + bytes), if the device may access it; the caller holds m->lock.  The bytes may be in
  * several adjacent ranges with the same rights, because a GPU only checks pages. */
 static bool find_span(const gpul_exec_memory *m, uint64_t at, uint64_t bytes, unsigned device, struct range_slot *out)
 {

@@ -11,9 +11,10 @@ void gpul_guard_install(void);
 /* Like gpul_guard_install(), but at most once per tick of the system clock (a few ms).  Call it before accesses to the program's
  * memory.  If the program installed handlers less than a tick ago, its handlers get the signal instead. */
 void gpul_guard_refresh(void);
-/* Call work(arg).  Returns false if work was interrupted by an access to *address, which cannot be read or written; *address is 0 if
- * the CPU does not report it.  While work makes such accesses, it must hold no lock and own no memory.  Calls can be nested.
- * only_in: only faults in ranges of this table are caught; any other is a bug of this library, and is passed on.  NULL: all are caught. */
+/* Call work(arg).  Returns false if work was interrupted by an access to *address, which cannot be read or written; *address is 0 if the
+ * CPU does not report it.  While work makes such accesses, it must hold no lock and own no memory.  Calls can be nested.  only_in: only
+ * faults in ranges of this table are caught; any other is a bug of this library, for which the program's handler is called.  NULL: all are
+ * caught. */
 bool gpul_guarded(const gpul_exec_memory *only_in, void (*work)(void *arg), void *arg, uint64_t *address);
 
 #endif

@@ -1,6 +1,6 @@
 /* matrix_internal.h — matrix multiply-accumulate: the data that decode_mma.c gives to run_mma*.c.
  *
- * All forms of mma and wmma are made of tiles with 16 rows and 8 columns (m8: 8 rows are used):
+ * All forms of mma and wmma are made of tiles with 16 rows and 8 columns (shapes with m8 use only 8 of the rows):
  *
  *     D[16][8] = X[16][k] * Y[k][8] + C[16][8]
  *

@@ -31,7 +31,7 @@ enum { MAX_OBSERVERS = 8 };
 enum observed {
 	OBSERVED_RUN,
 	OBSERVED_SKIP,  /* the instruction is not executed; the warp continues after it */
-	OBSERVED_YIELD, /* the lanes let others run; before() is called again when they continue */
+	OBSERVED_YIELD, /* the lanes stop, so that others can run; before() is called again when they continue */
 	OBSERVED_FAULT, /* the kernel fails: the observer has called gpul_fault_text() */
 };
 

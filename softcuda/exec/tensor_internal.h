@@ -73,7 +73,7 @@ static inline int64_t tensor_pixels(const gpul_tensor_map *m, unsigned d, int64_
 }
 
 /* For a map with a swizzle, return the bytes of a row of shared memory, in which the swizzle permutes 16-byte pieces.  A row of the box is
- * not longer. */
+ * not longer than that. */
 static inline uint32_t tensor_swizzle_width(const gpul_tensor_map *m)
 {
 	return (uint32_t)TENSOR_PIECE << m->swizzle;

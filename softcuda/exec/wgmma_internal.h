@@ -40,7 +40,7 @@ struct wgmma_form {
 /* a decoded matrix descriptor; all members are in bytes */
 struct matrix_address {
 	uint32_t start, leading, stride;
-	unsigned row_bytes; /* row of the swizzle: 32, 64 or 128; 16: not swizzled */
+	unsigned row_bytes; /* bytes of a row within which the swizzle permutes pieces: 32, 64 or 128; 16: not swizzled */
 };
 
 static inline struct matrix_address matrix_address_of(uint64_t descriptor)

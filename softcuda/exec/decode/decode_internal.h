@@ -77,7 +77,7 @@ void gpul_consts_free(struct const_pool *c);
 /* Reserve an address range for the constants, so that adding constants does not move the existing ones. */
 bool gpul_consts_reserve(struct const_pool *c, size_t bytes);
 
-/* decode_need.c */
+/* Functions of decode_need.c. */
 gpul_status gpul_function_need(struct func_code *code, gpul_error *err); /* the value of gpul_exec_program.need */
 /* Decode all functions of a program that is being created. */
 gpul_status gpul_need_everything(struct gpul_exec_program *p, gpul_error *err);
@@ -110,7 +110,7 @@ const char *gpul_build_name(void); /* "v4", "v3" or "base" */
 /* tables.c: return true if kernels of new programs are compiled to AVX-512 code (native/). */
 bool gpul_compiles_runs(void);
 
-/* emit.c */
+/* Functions of emit.c. */
 bool gpul_decode_fail(struct decoder *d, gpul_status status, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* Append an instruction: op with the operands, imm, n and flags of *fields (NULL: all 0). */
 bool gpul_emit(struct decoder *d, enum op op, const struct insn *fields);

@@ -344,7 +344,8 @@ static const struct {
 
 enum { N_ERRORS = sizeof errors / sizeof errors[0], TEXT_BYTES = 64, ALL_TEXTS = 2 * N_ERRORS * TEXT_BYTES };
 
-/* Copy the names and texts of errors to memory that kernels may access, for cudaGetErrorString.  The caller holds the lock. */
+/* Copy the names and texts of errors to memory that kernels may access, for cudaGetErrorString.  The caller holds the lock of struct
+ * nesting. */
 static uint8_t *create_texts(gpul_exec_memory *memory)
 {
 	gpul_exec_range range = { .bytes = ALL_TEXTS, .flags = GPUL_EXEC_MEM_READ_ONLY, .label = "names of errors" };

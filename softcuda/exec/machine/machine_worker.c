@@ -99,8 +99,8 @@ static gpul_exec_launch *launch_with_room(gpul_exec_machine *m)
 	return l;
 }
 
-/* Find the next block to start, in k->current or another launch, which becomes k->current; *index: the block, or the first one of its
- * cluster.  false: no launch has a block that may start. */
+/* Find the next block to start, in k->current or another launch, which becomes k->current; *index: the block, or the first block of
+ * its cluster.  false: no launch has a block that may start. */
 static bool next_block(struct worker *k, uint64_t *index)
 {
 	gpul_exec_machine *m = k->machine;
@@ -227,8 +227,8 @@ static void begin_again(struct worker *k, gpul_exec_launch *l)
 	gpul_launch_begin_again(l, true);
 }
 
-/* The result of one turn of every resident block.  waits: each block polled, and none made progress; quiet: also, each polled only words
- * that did not change. */
+/* The result of one turn of every resident block.  waits: each block polled, and none made progress; quiet: in addition, each polled only
+ * words that did not change. */
 struct round {
 	bool progressed, polls, waits, quiet;
 	unsigned n_repolls; /* number of turns of warps in which the warp reloaded the same word */

@@ -84,7 +84,7 @@ struct nesting {
 	gpul_exec_program *copies; /* kernels for copies and fills; NULL: not used yet */
 };
 
-/* nest.c */
+/* Functions of nest.c. */
 struct nest *gpul_nest_of(gpul_exec_launch *l); /* created by the first call; NULL: out of memory */
 void gpul_nest_destroy(struct nest *n);
 void gpul_nest_blocks_ended(struct nest *n);
@@ -100,7 +100,7 @@ struct nested_event *gpul_nest_event_new(struct nest *n); /* NULL: out of memory
 struct nested_event *gpul_nest_event_find(struct nest *n, uint64_t handle);
 void gpul_nest_block_ends(struct block *b);
 
-/* nesting.c */
+/* Functions of nesting.c. */
 struct nesting *gpul_nesting_of(gpul_exec_machine *m); /* created by the first call; NULL: out of memory */
 void gpul_nesting_destroy(gpul_exec_machine *m);
 void *gpul_nesting_take_slot(struct nesting *g, gpul_exec_memory *memory, const gpul_exec_launch_config *config); /* NULL: all are in use */

@@ -97,7 +97,8 @@ void *gpul_nesting_take_slot(struct nesting *g, gpul_exec_memory *memory, const 
 	if (row == UINT32_MAX)
 		return NULL;
 	params = g->slots + (size_t)row * PARAMS_BYTES;
-	gpul_exec_memory_written(memory, (uintptr_t)params, 0, PARAMS_BYTES); /* for tools: the contents are new */
+	/* tell observers that the buffer has new contents, unrelated to those of its last use */
+	gpul_exec_memory_written(memory, (uintptr_t)params, 0, PARAMS_BYTES);
 	return params;
 }
 

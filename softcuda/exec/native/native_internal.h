@@ -1,6 +1,6 @@
 /* native_internal.h — runs of arithmetic instructions, compiled to AVX-512 code.
  *
- * A run is a sequence of decoded instructions (also called rows, because they are elements of an array) without control flow and warp
+ * A run is a sequence of decoded instructions (called rows, because they are elements of an array) without control flow and warp
  * operations, and without branch targets except its first instruction. The machine code of a run replaces the handler of its first
  * instruction: it executes all instructions of the run, and returns the instruction after the run.
  *

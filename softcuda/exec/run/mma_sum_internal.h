@@ -18,7 +18,7 @@
 #include "softcuda/exec/run/half_internal.h"
 
 enum {
-	NO_EXPONENT = -10000,         /* exponent that stands for zero */
+	NO_EXPONENT = -10000,         /* exponent of an element that is zero */
 	NOT_STORED = NO_EXPONENT - 1, /* exponent of an element that is zero because mma.sp does not store it */
 	ALL_ZERO = NO_EXPONENT / 2,   /* if the largest exponent is below this, all products are zero */
 	NARROW_EXPONENT = 50,         /* up to this exponent, a float can hold products and their scale */
@@ -181,7 +181,7 @@ static inline void add_block(const struct operands *o, const struct mma_sum *m, 
 		acc[k] = fabsf(acc[k]) < INFINITY ? (r[k] == 0 ? 0 : r[k]) : acc[k] != acc[k] ? float_of(0x7fffffff) : acc[k];
 }
 
-/* Return the sum of c and n products, from k = `from` on, as far as an infinity or NaN determines it; if there is none, return `sum`. */
+/* Return NaN or infinity if c or one of n products, from k = `from` on, makes the sum NaN or infinite; otherwise return `sum`. */
 static inline float special_sum(const struct operands *o, unsigned from, unsigned n, unsigned row, unsigned column, float c, float sum)
 {
 	bool nan = c != c, up = c == INFINITY, down = c == -INFINITY;

@@ -70,7 +70,7 @@ UNARY(CVT_RNI_U32_F32, uint32_t, float, truncate_u32(rintf(a[l])))
 UNARY(CVT_RMI_U32_F32, uint32_t, float, truncate_u32(floorf(a[l])))
 UNARY(CVT_RPI_U32_F32, uint32_t, float, truncate_u32(ceilf(a[l])))
 
-/* A NaN of f64 becomes the integer with only the highest bit set. */
+/* Convert f64 to s32, truncated: a NaN becomes the integer with only the highest bit set, unlike a NaN of f32. */
 static inline int32_t truncate_s32_f64(double x)
 {
 	const double low = x > -0x1p31 ? x : -0x1p31;

@@ -34,7 +34,7 @@ enum {
 };
 
 /* Returns true if a *.sync instruction can run: all lanes of its member mask `named` are active here or have exited, or the scheduler has
- * released the active lanes to run without the others.  If it returns false, the handler must raise EVENT_SYNC. */
+ * released the active lanes to run without the missing ones.  If it returns false, the handler must raise EVENT_SYNC. */
 static inline bool lanes_have_arrived(struct warp_state *s, uint32_t named)
 {
 	struct split *p = &s->splits[s->current];

@@ -1,4 +1,4 @@
-/* run_texture_warp.c — tex for 32 lanes at once, for common textures: one or two dimensions, one level, no layers.
+/* run_texture_warp.c — tex for all 32 lanes together, for common textures: one or two dimensions, one level, no layers.
  *
  *     coordinates ──find_texels()──> offsets of one texel, or of four and their weights ──> results
  *

@@ -1,4 +1,4 @@
-/* access_internal.h — from an instruction's address operand to checked host pointers, for 32 lanes at once.
+/* access_internal.h — from an instruction's address operand to checked host pointers, for all 32 lanes together.
  *
  *     SHAPE_ROW     lane l accesses at[l * bytes]: one check for all lanes, then one copy
  *     SHAPE_SAME    all lanes access `at`: one check, then a broadcast

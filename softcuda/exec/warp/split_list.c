@@ -1,7 +1,7 @@
 /* split_list.c — the splits of a warp: adds, removes and merges them.  split.c runs them. */
 #include "softcuda/exec/warp/warp_internal.h"
 
-/* Remove split k; the last split takes its place. */
+/* Remove split k; the last split of the array moves to index k. */
 void gpul_split_remove(struct warp_state *s, unsigned k)
 {
 	s->splits[k] = s->splits[--s->n_splits];

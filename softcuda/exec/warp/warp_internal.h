@@ -57,7 +57,7 @@ struct split {
 
 enum event {                /* why the current split stopped */
 	     EVENT_NONE,    /* reached s->limit, the pc of another split */
-	     EVENT_SWITCH,  /* left the window, so the scheduler must choose a split */
+	     EVENT_SWITCH,  /* left the window (floor, limit), so the scheduler must choose a split */
 	     EVENT_YIELD,   /* used up its time slice, or sleeps */
 	     EVENT_SYNC,    /* waits for the lanes s->need of its warp */
 	     EVENT_BARRIER, /* executed the barrier instruction before pc */
@@ -295,13 +295,13 @@ void gpul_split_start(struct warp_state *s, const struct insn *entry, struct fra
 /* Run a warp until it ends, all its splits wait, or all of them have used up their time slice. */
 enum warp_result { WARP_DONE, WARP_WAITS, WARP_YIELDS, WARP_FAULT } gpul_warp_run(struct warp_state *s);
 
-/* specials.c */
+/* Functions of specials.c. */
 /* Write the special registers of all warps; fresh: even those that are the same for all blocks of one shape (struct block_shape). */
 void gpul_specials_write(struct block *b, bool fresh);
 void gpul_specials_add(struct block *b);                       /* write those that later decoding has added */
 size_t gpul_specials_bytes(const struct gpul_exec_program *p); /* of one warp, with room for those that decoding may add */
 
-/* warp_call.c */
+/* Functions of warp_call.c. */
 const struct insn *gpul_call(struct warp_state *s, const struct insn *i, const struct func_code *callee);
 const struct insn *gpul_call_pointer(struct warp_state *s, const struct insn *i);
 const struct insn *gpul_call_return(struct warp_state *s, const struct insn *i);
@@ -345,7 +345,7 @@ void gpul_cluster_lanes_ended(struct warp_state *s, uint32_t lanes);
 /* Find the block of the cluster whose shared memory contains a generic address; NULL: none.  *offset: offset in its shared memory. */
 struct block *gpul_cluster_find(const struct block *b, uint64_t at, uint64_t *offset);
 
-/* Find the other block to whose shared memory a .shared::cluster address refers; NULL: the address is an offset in the own block. */
+/* Find the block to whose shared memory a .shared::cluster address refers; NULL: it is an offset in the shared memory of block b. */
 static inline struct block *cluster_block(const struct block *b, uint32_t at)
 {
 	const unsigned rank = at >> CLUSTER_RANK_AT;

@@ -77,7 +77,7 @@ bool gpul_decode_movmatrix(struct decoder *d)
 struct fragment {
 	unsigned width;       /* distance in inner coordinates between lanes t and t + 1; 2 for C, even with one element per register */
 	unsigned elements;    /* number of elements in a register */
-	unsigned n_registers; /* registers with different elements; further registers repeat these */
+	unsigned n_registers; /* number of registers whose elements differ; further registers hold copies of these elements */
 	bool inner_is_row;    /* true: inner is the row of an element, outer its column; false: the reverse */
 	unsigned bits;
 };

@@ -6,7 +6,7 @@
 #include "softcuda/exec/run/run_internal.h"
 #include "softcuda/exec/warp/access_internal.h"
 
-/* Load the words at the address at + offset[l], for all lanes.  Compilers do not use gather instructions, which are faster here, because
+/* Load the word at address (at + offset[l]) for each lane l.  Compilers do not use gather instructions, which are faster here, because
  * the offsets are already in memory. */
 static inline void gather_32(uint32_t to[LANES], const uint8_t *at, const int32_t offset[LANES])
 {

@@ -197,7 +197,7 @@ HANDLER(STO)
 	if (i->flags & FLAG_RELEASE)
 		THREAD_FENCE(memory_order_release);
 	store_lanes(w, i, shape, &x);
-	/* a store to a word that the warp has not accessed recently is progress; others may belong to polling */
+	/* only a store to a word that the warp has not accessed recently counts as progress, because polling loops may store, too */
 	watch_word(state_of(w), x.each[first_lane(w->mask)]);
 	return i + 1;
 }
