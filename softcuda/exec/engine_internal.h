@@ -63,7 +63,7 @@ struct insn {
 	uint8_t flags; /* depends on op */
 };
 
-/* The members of a warp that arithmetic handlers use.  It is the first member of struct warp_state (warp_internal.h). */
+/* The members of a warp that arithmetic handlers use.  This struct is the first member of struct warp_state (warp_internal.h). */
 struct warp {
 	uint32_t mask; /* active mask: lanes that execute this instruction; never 0 in a handler */
 	uint32_t live; /* lanes that have not exited */

@@ -34,7 +34,7 @@ struct arena_block {
 	size_t kept_bytes; /* free block: about how many of its bytes have physical pages */
 	bool is_free;
 	struct arena_block *before, *behind; /* neighbours of the block in the region */
-	struct arena_block *previous, *next; /* free blocks of the same bin */
+	struct arena_block *previous, *next; /* list of free blocks of a size class (bin) */
 };
 
 static pthread_mutex_t lock =
@@ -85,7 +85,7 @@ static void *reserve(size_t bytes)
 	return p == MAP_FAILED ? NULL : p;
 }
 
-/* Add a region of at least this size as one free block; false: no address space left. */
+/* Reserve a region of at least this size, and add it as one free block; false: no address space is left. */
 static bool add_region(size_t least_bytes)
 {
 	size_t n = atomic_load(&n_regions), usual = addresses_are_limited() ? LEAST_REGION_BYTES : REGION_BYTES;
@@ -159,7 +159,7 @@ static struct arena_block *find_free(size_t bytes, size_t align)
 	return NULL;
 }
 
-/* Split a block that is in no bin: the first `bytes` bytes stay, the rest becomes a free block.  Returns false if out of memory. */
+/* Split a block that is in no list of free blocks: the first `bytes` bytes stay, the rest becomes a free block; false: out of memory. */
 static bool split_block(struct arena_block *b, size_t bytes)
 {
 	struct arena_block *rest = malloc(sizeof *rest);
@@ -179,7 +179,7 @@ static bool split_block(struct arena_block *b, size_t bytes)
 	return true;
 }
 
-/* Merge the free block after b into b, which is in no bin. */
+/* Merge the free block after b into b, which is in no list of free blocks. */
 static void join_behind(struct arena_block *b)
 {
 	struct arena_block *x = b->behind;
@@ -193,7 +193,7 @@ static void join_behind(struct arena_block *b)
 	free(x);
 }
 
-/* Merge a block with its free neighbours and put it into a bin. */
+/* Merge a block with its free neighbours, and put it into the list of its size class (bin). */
 static void release_block(struct arena_block *b)
 {
 	if (b->behind && b->behind->is_free)

@@ -207,7 +207,7 @@ static gpul_status decode_with_callees(struct gpul_exec_program *p, functions *a
 	return st;
 }
 
-/* Refuse each function of `all` that calls a refused function, until no more are found. */
+/* Mark each function of `all` that calls a refused function as refused, too; repeat this until no function is added. */
 static void spread_refusals(struct gpul_exec_program *p, const functions *all)
 {
 	for (bool more = true; more;) {

@@ -47,9 +47,9 @@ struct sharing {
 	struct decoder *d;
 	const gpul_ptx_func *f;
 	bool (*defines)(unsigned opcode);
-	struct life *lives; /* by flat register number */
+	struct life *lives; /* live range of each register, by its flat number, which counts the registers of all declarations */
 	struct basic_block *blocks;
-	uint32_t *numbered; /* flat register number of each bit of the live sets */
+	uint32_t *numbered; /* the (flat) register number of each bit of the live sets */
 	uint32_t *block_at; /* index of the block that contains each instruction of f->insts */
 	uint32_t n_blocks, n_numbers;
 	size_t n_words;                                /* size of one live set */
