@@ -162,7 +162,7 @@ struct selection {
 bool gpul_select_alu(const gpul_ptx_module *m, const gpul_ptx_func *f, const gpul_ptx_inst *in, struct selection *out, char *why,
 		     size_t why_bytes);
 
-/* The handlers of one build: core[op] for op < OP_N_CORE, alu[op - OP_ALU_FIRST] for arithmetic. */
+/* The handlers for one instruction set: core[op] for op < OP_N_CORE, alu[op - OP_ALU_FIRST] for arithmetic. */
 #define GPUL_TABLES(build) \
 	extern op_fn *const gpul_core_table_##build[OP_N_CORE]; \
 	extern op_fn *const gpul_alu_table_##build[N_OPS - OP_ALU_FIRST];

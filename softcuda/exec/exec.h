@@ -242,11 +242,11 @@ typedef struct gpul_exec_launch_config {
 	uint32_t grid[3], block[3];
 	uint32_t cluster[3]; /* size of a cluster in blocks, which must divide the grid; 0: as the kernel declares, else one block */
 	uint32_t dynamic_shared_bytes;
-	const void *params;       /* values of the parameters, param_bytes bytes; copied */
-	bool cooperative;         /* all blocks must be resident at the same time */
-	uint64_t grid_id;         /* the value of %gridid */
-	unsigned device;          /* device whose memory access rights the launch has; below GPUL_EXEC_MAX_DEVICES */
-	gpul_exec_launch *parent; /* launch whose kernel starts this launch, and which ends after it; NULL: the host starts this launch */
+	const void *params;           /* values of the parameters, param_bytes bytes; copied */
+	bool cooperative;             /* all blocks must be resident at the same time */
+	uint64_t grid_id;             /* the value of %gridid */
+	unsigned device;              /* device whose memory access rights the launch has; below GPUL_EXEC_MAX_DEVICES */
+	gpul_exec_launch *parent;     /* launch whose kernel starts this launch, and which ends after it; NULL: started by the host */
 	const gpul_exec_order *order; /* for observers; read by gpul_exec_launch_start() only; NULL: after all earlier launches */
 	/* A worker thread calls done once, when the launch has ended; NULL: no call.  The worker holds no lock, so done may start, abort
 	 * and release launches; softcuda/api starts a stream's next launch in done.  gpul_exec_launch_abort() never calls done itself. */

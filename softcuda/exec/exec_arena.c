@@ -37,8 +37,8 @@ struct arena_block {
 	struct arena_block *previous, *next; /* list of free blocks of a size class (bin) */
 };
 
-static pthread_mutex_t lock =
-	PTHREAD_MUTEX_INITIALIZER; /* protects the variables below, except that regions, which are only added, are read without it */
+/* protects the variables below; regions are only added, and are read without the lock */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct region regions[MAX_REGIONS];
 static atomic_size_t n_regions;
 static struct arena_block *bins[N_BINS];

@@ -201,9 +201,8 @@ struct gpul_exec_program {
 	_Atomic uint32_t n_ready_specials;   /* number of special registers that decoded functions use */
 	uint32_t *module_reg_offset;         /* offsets in bank 2 of registers of module scope, by flat number; UINT32_MAX: not used */
 	uint32_t module_shared_bytes;        /* .shared variables of module scope and of device functions */
-	uint32_t module_local_bytes,
-		module_local_align; /* size and alignment of the .local variables of module scope, which come first in local memory */
-	uint32_t *shared_offset;    /* offset of each .shared and .local variable of module->vars */
+	uint32_t module_local_bytes, module_local_align; /* of the .local variables of module scope, which come first in local memory */
+	uint32_t *shared_offset;                         /* offset of each .shared and .local variable of module->vars */
 	uint32_t dynamic_align;
 	const struct address_ranges *const_ranges; /* ranges of the .const variables; NULL: no isspacep.const was decoded */
 };

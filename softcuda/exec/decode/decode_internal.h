@@ -120,9 +120,8 @@ bool gpul_decode_patch(struct decoder *d, uint32_t insn, uint32_t label);
 unsigned gpul_container_bytes(unsigned type);
 uint32_t gpul_reserve_register(struct decoder *d, unsigned bytes); /* the offset in the frame of a new register */
 opref gpul_reg_ref(struct decoder *d, uint32_t flat, unsigned *bytes);
-unsigned gpul_operand_elements(const gpul_ptx_func *f,
-			       const gpul_ptx_operand *o); /* number of elements of {a, b} or a vector register; otherwise 1 */
-bool gpul_operand_is_list(const gpul_ptx_func *f, const gpul_ptx_operand *o); /* {a, b}, {a}, or a whole vector register */
+unsigned gpul_operand_elements(const gpul_ptx_func *f, const gpul_ptx_operand *o); /* of {a, b} or a vector register; otherwise 1 */
+bool gpul_operand_is_list(const gpul_ptx_func *f, const gpul_ptx_operand *o);      /* {a, b}, {a}, or a whole vector register */
 gpul_ptx_operand gpul_operand_element(struct decoder *d, const gpul_ptx_operand *o, unsigned element); /* an element of a list */
 bool gpul_operand_register(struct decoder *d, const gpul_ptx_operand *o, unsigned element, opref *out, unsigned *bytes);
 bool gpul_operand_source(struct decoder *d, const gpul_ptx_operand *o, unsigned type, bool narrow_ok, opref *out);

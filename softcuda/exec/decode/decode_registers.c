@@ -294,8 +294,7 @@ static void keep_places(struct sharing *s)
 /* ---- slots -------------------------------------------------------------------------------------- */
 
 struct places {
-	uint32_t *starts,
-		*ends; /* for each instruction: list of registers whose live range starts there; of those whose range ended before it */
+	uint32_t *starts, *ends; /* for each instruction: lists of the registers whose live ranges start there, or ended just before */
 	uint32_t *next_start, *next_end; /* for each register: the next one in the list */
 	uint32_t *free[N_KINDS], n_free[N_KINDS];
 };

@@ -1,4 +1,4 @@
-/* run_table.c — the table of this build's arithmetic handlers, by operation (ops_alu.h). */
+/* run_table.c — the table of arithmetic handlers, compiled for one instruction set, by operation (ops_alu.h). */
 #include "softcuda/exec/run/lanes_internal.h"
 
 op_fn *const GPUL_BUILD(gpul_alu_table)[N_OPS - OP_ALU_FIRST] = {

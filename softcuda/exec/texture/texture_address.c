@@ -71,8 +71,7 @@ static int64_t in_fractions(double x, uint32_t extent, enum address_mode mode, b
 	if (!normalised)
 		return floor_of(limit(x, FAR_AWAY) * 256 + 0.5);
 	if (mode == ADDRESS_WRAP || mode == ADDRESS_MIRROR)
-		fixed = floor_of(fabs(x) < FAR_AWAY ? x * 0x1p21 : 0) &
-			((1 << 22) - 1); /* 22 bits: modulo 2, the period of ADDRESS_MIRROR */
+		fixed = floor_of(fabs(x) < FAR_AWAY ? x * 0x1p21 : 0) & ((1 << 22) - 1); /* modulo 2, the period of ADDRESS_MIRROR */
 	else
 		fixed = floor_of(limit(x, 0x1p20) * 0x1p21);
 	return (fixed * extent + (1 << 12)) >> 13;

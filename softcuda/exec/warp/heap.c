@@ -103,8 +103,8 @@ uint64_t gpul_heap_alloc(struct heap *h, uint64_t bytes)
 	while (1ull << size_class < bytes + HEADER + h->red_zone)
 		size_class++;
 	pthread_mutex_lock(&h->lock);
-	block = h->red_zone ? carve_block(h, size_class)
-			    : NULL; /* for a tool: use memory that was never allocated first, so that freed memory is reused late */
+	/* if a tool has set red_zone, memory that was never allocated is used first, so that freed memory is reused late */
+	block = h->red_zone ? carve_block(h, size_class) : NULL;
 	if (!block && h->free[size_class]) {
 		block = h->free[size_class];
 		h->free[size_class] = block->next;

@@ -39,9 +39,8 @@ struct lane_accesses {
 	bool mbarrier;           /* the access of an mbarrier instruction to its mbarrier */
 	uint32_t lanes;
 	uint32_t bytes[LANES]; /* bytes that each lane accesses; 0: nothing */
-	uint8_t space
-		[LANES];    /* SPACE_GLOBAL, SPACE_SHARED, SPACE_LOCAL or SPACE_PARAM; for a generic address, the space that contains it */
-	uint64_t at[LANES]; /* a global address; or an offset in shared memory, the lane's local memory or the parameters */
+	uint8_t space[LANES];  /* SPACE_GLOBAL, SPACE_SHARED, SPACE_LOCAL or SPACE_PARAM; a generic address is in one of these spaces */
+	uint64_t at[LANES];    /* a global address; or an offset in shared memory, the lane's local memory or the parameters */
 };
 enum { MAX_INSN_ACCESSES = 4 };
 

@@ -66,9 +66,9 @@ enum event {                /* why the current split stopped */
 };
 
 struct warp_state {
-	struct warp w; /* first member: see state_of() */
+	struct warp w; /* must be the first member, because state_of() casts its address */
 	const struct insn *floor, *limit;
-	const struct insn *pc;        /* program counter after an event */
+	const struct insn *pc;        /* after an event: the instruction at which the current split continues */
 	const struct insn *run_start; /* first instruction that n_instructions does not include */
 	int back_edges;               /* back_edges of the current split */
 	uint64_t polled;              /* host address of the first lane's last ordered load */
