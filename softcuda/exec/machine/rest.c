@@ -8,9 +8,9 @@
  * sched_autogroup, or control groups): each time the weight of the running group changes, because one of its threads falls asleep
  * or wakes up, reweight_entity() calls place_entity(), which increases the group's lag as if it were not running. So the virtual
  * run time of a group whose threads often sleep and wake does not advance. It was measured with /sys/kernel/debug/sched/debug: in
- * 100 ms on the CPU the group's se->vruntime decreased by 0.8 ms, and a command of another session waited 33 s. It does not
- * matter that the threads poll: four pairs of processes that exchange bytes through pipes starve others for 5 s. The other group
- * runs only when no thread of the first one is on the CPU, so all waiting workers rest at the same time. Source: Linux commit
+ * 100 ms on the CPU the group's se->vruntime decreased by 0.8 ms, and a command of another session waited 33 s. The cause is
+ * not polling: four pairs of processes that exchange bytes through pipes starve others for 5 s. A starved
+ * group runs only when no thread of the starving group is on the CPU, so all waiting workers rest at the same time. Source: Linux commit
  * 6d71a9c61604, and its revert, https://lkml.iu.edu/hypermail/linux/kernel/2602.2/04151.html */
 #include <sched.h>
 #include <stdio.h>

@@ -143,7 +143,7 @@ static inline float odd_float(double x)
 	const float f = (float)x;
 	const double back = (double)f;
 	uint32_t u = bits_of(f);
-	const bool up = (back < x) == !(u >> 31); /* the exact value is further from zero than f */
+	const bool up = (back < x) == !(u >> 31); /* true: the exact value is further from zero than f */
 	if (back != x && back == back && !(u & 1))
 		u = up ? u | 1 : u - 1;
 	return float_of(u);
@@ -154,7 +154,7 @@ static inline double odd_sum(double p, double c)
 {
 	const double s = p + c, t = s - p, error = (p - (s - t)) + (c - t);
 	uint64_t u = bits_of64(s);
-	const bool up = (error > 0) == !(u >> 63); /* the exact value is further from zero than s */
+	const bool up = (error > 0) == !(u >> 63); /* true: the exact value is further from zero than s */
 	if (error != 0 && error == error && !(u & 1))
 		u = up ? u | 1 : u - 1;
 	return double_of(u);

@@ -63,8 +63,7 @@ static void find_axes(const struct texture *t, const struct texture_level *l, co
 	for (unsigned k = 0; k < read->dimensions; k++)
 		axis[k] = gpul_texture_axis(at[k], extent[k], read->cube ? ADDRESS_CLAMP : t->sampler.address[k], normalised, linear,
 					    read->offset[k]);
-	/* A one-dimensional texture is read as a row of height 1, at its edge y = 0, so that half of the weight is outside of it, as on an
-	 * H200. */
+	/* A one-dimensional texture is read as a row of height 1 at its edge y = 0: half of the weight is outside of it, as on an H200. */
 	if (linear && read->dimensions == 1 && !read->layered)
 		axis[1] = gpul_texture_axis(0, 1, t->sampler.address[1], normalised, true, 0);
 }
