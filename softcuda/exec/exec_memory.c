@@ -290,7 +290,7 @@ bool gpul_range_lookup(struct range_cache *c, unsigned slot, uint64_t at, uint64
 	struct range_slot span;
 	bool found;
 
-	gpul_range_cache_refresh(c); /* before the search: a later change invalidates the new slot again */
+	gpul_range_cache_refresh(c); /* before the search, so that a change of the table after it makes the new slot invalid */
 	pthread_rwlock_rdlock(&lockable->lock);
 	found = find_span(c->memory, at, bytes, c->device, &span);
 	pthread_rwlock_unlock(&lockable->lock);
@@ -309,7 +309,7 @@ const struct copies_slot *gpul_copies_lookup(struct range_cache *c, unsigned slo
 	const uint32_t bit = 1u << c->device;
 	gpul_exec_range r;
 
-	gpul_range_cache_refresh(c); /* before the search: a later change invalidates the new slot again */
+	gpul_range_cache_refresh(c); /* before the search, so that a change of the table after it makes the new slot invalid */
 	*k = (struct copies_slot){ 0 };
 	if (!gpul_exec_memory_find(c->memory, at, &r) || !r.team)
 		snprintf(why, why_bytes, "is not an address of a multicast object");

@@ -1,4 +1,4 @@
-/* tables.c — selects the build of the handlers for this CPU's instruction set. */
+/* tables.c — selects the handlers that were compiled for this CPU's instruction set. */
 #include <pthread.h>
 #include <stdlib.h>
 
