@@ -1,7 +1,7 @@
 /* conn.c — makes progress on a connection: passes operations and events between the link and the backend.
  *
  *     progress:  poll ──> events ──> link ──> operations ──> post        copies of GPU memory go to the copy engine
- *                every 8th turn: the clock, for the deadlines
+ *                every 8th turn: read the clock, for the deadlines
  *
  * A failure can come from the link (a deadline, a wrong message), from the backend (an error completion), or from the
  * watching thread (the socket).  The first failure breaks the path, and is reported to the peer.
@@ -80,7 +80,7 @@ static bool is_copy(const gpul_rdma_op *op)
 	return op->kind == GPUL_RDMA_OP_COPY_OUT || op->kind == GPUL_RDMA_OP_COPY_IN;
 }
 
-/* Execute the pending operations; those for which there is no room remain for the next turn. */
+/* Execute the pending operations in order; those for which the backend or the copy engine has no room remain for the next turn. */
 static gpul_status execute(gpul_rdma_conn *c, gpul_rdma_failure *why)
 {
 	while (c->ops_done < c->n_ops) {
@@ -116,7 +116,7 @@ static gpul_status post_all(gpul_rdma_conn *c, gpul_rdma_failure *why)
 	return st;
 }
 
-/* Make one turn of progress.  New requests are posted before the poll, which may cost a system call. */
+/* Make one turn of progress.  New requests are posted before the poll, because the poll may cost a system call. */
 static gpul_status turn(gpul_rdma_conn *c, unsigned *n_events, gpul_rdma_failure *why)
 {
 	gpul_status st = post_all(c, why);

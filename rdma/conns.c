@@ -1,5 +1,4 @@
-/* conns.c — operations on connections from other threads: records a failure, finds the connections
- * of a device. */
+/* conns.c — functions that other threads call: they record the failure of a connection, and find the connections of a device. */
 #include <string.h>
 #include <unistd.h>
 
@@ -38,7 +37,7 @@ void gpul_rdma_conn_fail(gpul_rdma_conn *c, const gpul_rdma_failure *why, const 
 			memcpy(c->failure.peer, c->info.peer, sizeof c->failure.peer);
 		if (!c->failure.after_ns)
 			c->failure.after_ns = gpul_clock_ns() - c->begun_ns;
-		(void)!write(c->failed_fd, &one, sizeof one); /* writing this value to an eventfd cannot block */
+		(void)!write(c->failed_fd, &one, sizeof one); /* writing 1 to this eventfd cannot block */
 		atomic_store_explicit(&c->failing, true, memory_order_release);
 	}
 	pthread_mutex_unlock(&c->lock);

@@ -1,5 +1,4 @@
-/* listen.c — the listening side: answers each HELLO, and returns a connection when its READY
- * has arrived. */
+/* listen.c — the listening side: answers each HELLO, and returns a connection when the client's READY has arrived. */
 #include "rdma/rdma_internal.h"
 
 #include <errno.h>
@@ -14,12 +13,11 @@
 struct gpul_rdma_listener {
 	gpul_rdma *r;
 	gpul_rdma_strangers *strangers;
-	gpul_rdma_conn *pending[GPUL_RDMA_MAX_STRANGERS]; /* pending connections: those that have got a
-							    * WELCOME, but have not sent READY yet */
+	gpul_rdma_conn *pending[GPUL_RDMA_MAX_STRANGERS]; /* connections to clients that have received a WELCOME, but have not sent
+							   * READY yet */
 };
 
-/* Replace an entry of the pending connections. `was` NULL: add a connection in a free entry; `now`
- * NULL: remove it. */
+/* Replace the connection `was` by `now` in the list of pending connections.  `was` NULL: add `now`; `now` NULL: remove `was`. */
 static void replace_pending(gpul_rdma_listener *l, const gpul_rdma_conn *was, gpul_rdma_conn *now)
 {
 	for (unsigned i = 0; i < GPUL_RDMA_MAX_STRANGERS; i++) {
@@ -75,7 +73,7 @@ static void refuse(gpul_rdma_listener *l, gpul_rdma_stranger *who, const gpul_er
 	gpul_rdma_stranger_refuse(l->strangers, who, &why);
 }
 
-/* Create the connection that a HELLO requests. */
+/* Create the connection that a client requests by its HELLO, and send the client a WELCOME; or refuse the client. */
 static void answer(gpul_rdma_listener *l, gpul_rdma_stranger *who)
 {
 	gpul_rdma_hello wish = who->hello;
@@ -97,7 +95,7 @@ static void answer(gpul_rdma_listener *l, gpul_rdma_stranger *who)
 		replace_pending(l, NULL, c);
 }
 
-/* Called when the client is ready: move its channel to the connection. */
+/* Finish a connection whose client has sent READY: the connection becomes the owner of the client's channel. */
 static gpul_status adopt(gpul_rdma_listener *l, gpul_rdma_stranger *who, gpul_rdma_conn **out, gpul_error *err)
 {
 	gpul_rdma_conn *c = who->user;

@@ -36,8 +36,8 @@ static gpul_status open_named(gpul_rdma *r, const char *name, gpul_error *err)
 	return gpul_fail(err, GPUL_EINVAL, 0, "unknown backend '%.40s': expected verbs, libfabric or auto", name);
 }
 
-/* Choose verbs if there is a usable NIC, else libfabric.  If the user gives a provider, choose
- * libfabric; if a device, choose verbs. */
+/* Choose libfabric if the user gives a provider, and verbs if the user gives a device; else verbs if there is a usable NIC, else
+ * libfabric. */
 static gpul_status open_auto(gpul_rdma *r, gpul_error *err)
 {
 	gpul_error no_verbs = { 0 }, no_libfabric = { 0 };
@@ -58,7 +58,7 @@ static gpul_status open_auto(gpul_rdma *r, gpul_error *err)
 
 /* ---- asynchronous events ------------------------------------------------------------------------------- */
 
-/* Handle an asynchronous event: if the device cannot work after it, all its connections fail. */
+/* Handle an asynchronous event of the NIC: if the device cannot work any more, fail all its connections. */
 static void on_event(void *context)
 {
 	gpul_rdma *r = context;

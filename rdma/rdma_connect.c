@@ -6,7 +6,7 @@
 
 #include "core/clock.h"
 
-/* Prove that this side knows the secret, and check the proof of the listening side. */
+/* Prove that this side knows the secret, and check that the listening side knows it, too. */
 static gpul_status prove_secret(const unsigned char key[GPUL_SHA256_BYTES], gpul_rdma_channel *channel, const gpul_rdma_identity *as,
 				uint64_t deadline_ns, gpul_error *err)
 {

@@ -202,8 +202,7 @@ static gpul_status register_direct(gpul_rdma *r, uint64_t at, uint64_t bytes, gp
 		return register_dmabufs(r, at, bytes, use, out, err);
 	st = gpul_rdma_register_pieces(r, &memory, 1, true, out, err);
 	if (!st)
-		(*out)->area.flush = false; /* kernels read CPU memory coherently, so it needs
-					      * no flush */
+		(*out)->area.flush = false; /* the GPU is interpreted, so its memory is CPU memory, which kernels read coherently */
 	return st;
 }
 

@@ -1,4 +1,4 @@
-/* request.c — isend, irecv, put, iflush, test, wait: the link's functions, with relative times, and with progress. */
+/* request.c — isend, irecv, put, iflush, test, wait: call the link's functions with an absolute deadline, and make progress. */
 #include "rdma/rdma_internal.h"
 
 #include <sched.h>
@@ -7,7 +7,7 @@
 
 enum { TURNS_PER_YIELD = 64 };
 
-/* Convert a time-out to an absolute deadline; 0: none. */
+/* Convert a relative time-out to an absolute deadline; 0: none. */
 static uint64_t deadline_of(int timeout_ms)
 {
 	return timeout_ms > 0 ? gpul_clock_ns() + (uint64_t)timeout_ms * 1000000 : 0;
@@ -61,8 +61,8 @@ gpul_status gpul_rdma_test(gpul_rdma_conn *c, gpul_rdma_request request, bool *d
 
 	if (st || *done)
 		return st;
-	(void)gpul_rdma_progress(c, NULL, NULL); /* the link has recorded its failure, but the request may
-						   * have ended before it */
+	(void)gpul_rdma_progress(c, NULL, NULL); /* a failure is ignored here: gpul_rdma_link_test() returns it, unless the request
+						  * ended before */
 	return gpul_rdma_link_test(c->link, request, done, bytes, err);
 }
 
@@ -74,7 +74,7 @@ gpul_status gpul_rdma_wait(gpul_rdma_conn *c, gpul_rdma_request request, uint64_
 	for (unsigned turns = 1; !st && !done; turns++) {
 		st = gpul_rdma_test(c, request, &done, bytes, err);
 		if (turns % TURNS_PER_YIELD == 0)
-			sched_yield(); /* let the peer run, if it uses the same CPU */
+			sched_yield(); /* let the peer run, if both share one CPU */
 	}
 	return st;
 }

@@ -1,5 +1,4 @@
-/* setup.c — creates the parts of a connection: its memory and queue pairs, and negotiates its
- * values.
+/* setup.c — creates the parts of a connection: its memory and queue pairs, and negotiates its values.
  *
  *     connecting side                                  listening side
  *     wish ─ create ─ HELLO ─────────────────────────> check ─ create ─ join
@@ -66,8 +65,7 @@ gpul_status gpul_rdma_check_peer(const gpul_rdma *r, const gpul_rdma_hello *peer
 
 /* ---- create ------------------------------------------------------------------------------------------------ */
 
-/* Register memory of a connection.  Memory that the peer writes gets a registration of its own for
- * this connection; memory that the peer does not write is registered separately. */
+/* Register memory that belongs to a connection.  source false: the peer may write to it by the registration's remote key. */
 static gpul_status register_own(gpul_rdma *r, void *at, size_t bytes, bool source, gpul_rdma_piece *piece, void **token, gpul_error *err)
 {
 	const gpul_rdma_memory memory = { .at = (uint64_t)(uintptr_t)at, .bytes = bytes, .dmabuf_fd = -1, .source = source };
@@ -75,7 +73,7 @@ static gpul_status register_own(gpul_rdma *r, void *at, size_t bytes, bool sourc
 	return r->backend->reg(r->device, &memory, piece, token, err);
 }
 
-/* Create the staging buffers, if they may be needed for GPU memory that the fabric cannot access. */
+/* Create the staging buffers if this connection may need them, for GPU memory that the fabric cannot access. */
 static gpul_status create_stages(gpul_rdma_conn *c, gpul_error *err)
 {
 	gpul_rdma *r = c->r;

@@ -11,19 +11,20 @@
 enum { RING = GPUL_RDMA_MAX_STAGES };
 static_assert((RING & (RING - 1)) == 0, "positions in the rings are counters, modulo RING");
 
-struct batch { /* the copies of one post, completed by one event */
+struct batch { /* the copies started by one call of post; one event reports that all of them have ended */
 	CUevent event;
-	uint32_t end; /* the ids below this position belong to this or an older batch */
+	uint32_t end; /* the copies at positions before this one belong to this batch or to older batches */
 	uint64_t posted_ns;
 };
 
-/* The state of one direction.  Positions only increase; 32 bits suffice, because they are compared only for
- * equality and by difference.
+/* The state of one direction.  Positions only increase, and wrap around at 2^32: code compares them
+ * only for equality and by their difference.
  *
  *       told         ended             posted
  *     ───┴─────────────┴──────────────────┴───> ids
- *         poll reports  completed by events of
- *         these         batches [oldest, newest)  */
+ *         poll has      completed by events of
+ *         reported      batches [oldest, newest)
+ *         the ids before */
 struct lane {
 	CUstream stream;
 	uint64_t ids[RING];
@@ -52,8 +53,7 @@ static CUevent *event_of(struct gpul_rdma_copies *c, unsigned i)
 
 /* ---- the context ----------------------------------------------------------------------------------------------- */
 
-/* Make the primary context current. *before: set to the context that leave_context()
- * restores. */
+/* Make the primary context current. *before: set to the context that leave_context() restores. */
 static CUresult enter_context(const gpul_rdma_copies *c, CUcontext *before)
 {
 	CUresult r = c->drv->cuCtxGetCurrent(before);
@@ -63,7 +63,7 @@ static CUresult enter_context(const gpul_rdma_copies *c, CUcontext *before)
 	return c->drv->cuCtxSetCurrent(c->context.handle);
 }
 
-/* Restore the previous context.  A thread without a context keeps the primary one, so that its next call need not set it again. */
+/* Restore the previous context.  If the thread had none, the primary context stays current, so that its next call need not set it again. */
 static void leave_context(const gpul_rdma_copies *c, CUcontext before)
 {
 	if (before && before != c->context.handle)
@@ -163,7 +163,7 @@ const gpul_mem_info *gpul_rdma_copies_about(const gpul_rdma_copies *c)
 
 /* ---- failures -------------------------------------------------------------------------------------------------- */
 
-/* Record a driver error.  `call` must be the name of the call; since_ns: start of the operation, 0: now. */
+/* Record a driver error.  `call` is the name of the driver function; since_ns is the time when the operation started, 0: not known. */
 static gpul_status fail_by_driver(gpul_rdma_copies *c, CUresult r, const char *call, uint64_t since_ns)
 {
 	const char *advice = gpul_cu_advice(r);
@@ -172,8 +172,8 @@ static gpul_status fail_by_driver(gpul_rdma_copies *c, CUresult r, const char *c
 	size_t n;
 
 	(void)gpul_cu_status(c->drv, &e, r, call);
-	text = strstr(e.text, ": "); /* split "cuEventQuery: CUDA_ERROR_...: advice": the record has
-				       * separate fields for the call and the advice */
+	text = strstr(e.text, ": "); /* the text is "cuEventQuery: CUDA_ERROR_...: advice", but gpul_rdma_failure has separate
+				      * fields for the call and the advice */
 	text = text ? text + 2 : e.text;
 	n = strlen(text);
 	if (*advice && n > strlen(advice) + 2 && !strcmp(text + n - strlen(advice), advice))
@@ -220,7 +220,7 @@ static gpul_status start_copy(gpul_rdma_copies *c, struct lane *lane, const gpul
 	return GPUL_OK;
 }
 
-/* Record an event after the copies that have been started since `first`. */
+/* End a batch: record an event after the copies that have been started since position `first`. */
 static gpul_status end_batch(gpul_rdma_copies *c, struct lane *lane, uint32_t first, uint64_t now_ns)
 {
 	struct batch *b = &lane->batches[lane->newest % RING];
@@ -321,7 +321,7 @@ void gpul_rdma_copies_drain(gpul_rdma_copies *c)
 {
 	CUcontext before = NULL;
 
-	/* After a failure, copies without an event may be in flight, so wait for the streams instead of the events. */
+	/* After a failure some copies may be in flight without an event, so wait for the streams instead. */
 	if (!gpul_rdma_copies_busy(c) && !c->failed.status)
 		return;
 	(void)enter_context(c, &before);

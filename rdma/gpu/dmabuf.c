@@ -10,7 +10,7 @@
 #include "core/log.h"
 #include "rdma/gpu/pointer.h"
 
-/* The flag was added in CUDA 12.8; earlier drivers return CUDA_ERROR_INVALID_VALUE. */
+/* The flag CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE, since CUDA 12.8; earlier drivers return CUDA_ERROR_INVALID_VALUE for it. */
 enum { MAPPED_BY_PCIE = 1 };
 #if CUDA_VERSION >= 12080
 _Static_assert((int)MAPPED_BY_PCIE == (int)CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE, "as in cuda.h");
@@ -74,7 +74,7 @@ static gpul_status find_end(const gpul_driver *drv, uint64_t at, uint64_t first,
 	return gpul_cu_status(drv, err, r, "cuMemGetAddressRange");
 }
 
-/* Divide the range at the ends of its allocations.  *n counts all pieces; only those that fit are written. */
+/* Divide the range into one piece per allocation.  *n counts all pieces, but only the first GPUL_RDMA_MAX_PIECES are written. */
 static gpul_status divide_range(const gpul_driver *drv, uint64_t at, uint64_t bytes, gpul_rdma_dmabuf pieces[GPUL_RDMA_MAX_PIECES],
 				uint64_t *n, gpul_error *err)
 {
@@ -96,7 +96,7 @@ static gpul_status divide_range(const gpul_driver *drv, uint64_t at, uint64_t by
 
 /* ---- one piece ------------------------------------------------------------------------------------------------- */
 
-/* Advice for a refusal; "": the driver's error says enough. */
+/* Return advice on why the driver refused the export; "": the driver's error needs no advice. */
 static const char *advice_for(CUresult r, const gpul_rdma_pointer *p, gpul_rdma_dmabuf_path path)
 {
 	if (path == GPUL_RDMA_DMABUF_PCIE && (r == CUDA_ERROR_INVALID_VALUE || r == CUDA_ERROR_NOT_SUPPORTED))
@@ -117,7 +117,7 @@ static gpul_status explain_refusal(const gpul_driver *drv, CUresult r, const gpu
 	const char *name = NULL;
 
 	if (r == CUDA_ERROR_NOT_SUPPORTED && !gpul_driver_has(drv, call))
-		return gpul_cu_status(drv, err, r, call); /* "update the driver" */
+		return gpul_cu_status(drv, err, r, call); /* the driver lacks the function: the text advises to update it */
 	if (drv->cuGetErrorName(r, &name) != CUDA_SUCCESS || !name)
 		name = "an unknown CUresult";
 	return gpul_fail(err, r == CUDA_ERROR_NOT_SUPPORTED ? GPUL_EUNSUPPORTED : GPUL_ECUDA, (int)r,
@@ -125,7 +125,7 @@ static gpul_status explain_refusal(const gpul_driver *drv, CUresult r, const gpu
 			 advice_for(r, p, path));
 }
 
-/* Export a piece: the whole host pages that contain it. */
+/* Export the whole host pages that contain a piece, and set d->offset, dmabuf_bytes and fd. */
 static gpul_status export_piece(const gpul_driver *drv, const gpul_rdma_pointer *p, gpul_rdma_dmabuf_path path, gpul_rdma_dmabuf *d,
 				gpul_error *err)
 {

@@ -21,14 +21,13 @@ extern "C" {
 
 /* How the NIC reaches the GPU. */
 typedef enum gpul_rdma_dmabuf_path {
-	GPUL_RDMA_DMABUF_DEFAULT, /* the driver chooses */
-	GPUL_RDMA_DMABUF_PCIE, /* through the GPU's PCIe BAR1, even on systems where the driver would choose NVLink-C2C; for NICs with their own PCIe link
-				   * to the GPU */
+	GPUL_RDMA_DMABUF_DEFAULT, /* the driver chooses the path */
+	GPUL_RDMA_DMABUF_PCIE,    /* through the GPU's PCIe BAR1, even if the driver would choose NVLink-C2C; for NICs with their own
+			        * PCIe link to the GPU */
 } gpul_rdma_dmabuf_path;
 
-typedef struct gpul_rdma_dmabuf { /* one piece of the range */
-	uint64_t at, bytes;       /* GPU addresses of the piece; each piece starts where the
-				    * previous one ends */
+typedef struct gpul_rdma_dmabuf { /* the part of the range that lies in one allocation */
+	uint64_t at, bytes;       /* GPU addresses of the piece; each piece starts where the previous one ends */
 	uint64_t offset;          /* offset of `at` from the start of the dma-buf */
 	uint64_t dmabuf_bytes;    /* size of the dma-buf: whole host pages */
 	int fd;                   /* owned, close-on-exec */
@@ -60,7 +59,7 @@ void gpul_rdma_dmabuf_close(gpul_rdma_dmabuf *pieces, unsigned n);
  * @drv     borrowed
  * @device  ordinal
  * @err     explains a failure
- * Errors  GPUL_EUNSUPPORTED it does not; the text tells what is needed; GPUL_ECUDA
+ * Errors  GPUL_EUNSUPPORTED the device does not; the text names what is missing; GPUL_ECUDA
  * Source  CUDA Driver API: CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED */
 gpul_status gpul_rdma_dmabuf_supported(const gpul_driver *drv, int device, gpul_error *err);
 

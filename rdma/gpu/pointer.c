@@ -11,8 +11,7 @@ const char *gpul_rdma_pointer_kind_name(gpul_rdma_pointer_kind kind)
 	return (unsigned)kind < sizeof names / sizeof names[0] ? names[kind] : "?";
 }
 
-/* Find the location of memory from cuMemCreate: with every driver, it is in the properties of the
- * allocation. */
+/* Find out where memory from cuMemCreate() is.  The properties of the allocation say so with every driver. */
 static gpul_status find_mapped(const gpul_driver *drv, uint64_t at, gpul_rdma_pointer *p, gpul_error *err)
 {
 	CUmemGenericAllocationHandle handle;
@@ -20,7 +19,7 @@ static gpul_status find_mapped(const gpul_driver *drv, uint64_t at, gpul_rdma_po
 	gpul_status st;
 
 	if (drv->cuMemRetainAllocationHandle(&handle, (void *)(uintptr_t)at) != CUDA_SUCCESS)
-		return GPUL_OK; /* memory of another kind */
+		return GPUL_OK; /* not memory from cuMemCreate(): nothing to add */
 	st = gpul_cu(drv, err, cuMemGetAllocationPropertiesFromHandle(&prop, handle));
 	(void)drv->cuMemRelease(handle);
 	if (st)

@@ -1,5 +1,4 @@
-/* pointer.h — finds the kind of memory that an address belongs to; the send path registers each
- * kind differently. */
+/* pointer.h — finds the kind of memory that an address belongs to; the send path registers each kind differently. */
 #ifndef GPULOAD_RDMA_GPU_POINTER_H
 #define GPULOAD_RDMA_GPU_POINTER_H
 
@@ -27,7 +26,7 @@ typedef struct gpul_rdma_pointer {
 	gpul_rdma_pointer_kind kind;
 	int device;        /* DEVICE: ordinal of the GPU; -1: other kinds */
 	bool mapped;       /* memory of cuMemCreate and cuMemMap */
-	bool rdma_capable; /* DEVICE: the driver reports that NICs can access it */
+	bool rdma_capable; /* DEVICE: the driver reports that other PCIe devices, such as NICs, can access the memory */
 } gpul_rdma_pointer;
 
 /** Find what kind of memory an address belongs to.
@@ -36,7 +35,7 @@ typedef struct gpul_rdma_pointer {
  * @at   an address of the CPU or of a GPU; it need not be valid: an unknown address is PAGEABLE
  * @out  filled; unchanged on failure
  * @err  explains a failure
- * Errors  GPUL_ECUDA, for example no context is current on this thread
+ * Errors  GPUL_ECUDA, for example because no context is current on this thread
  * Threads any thread with a current context
  * Source  CUDA Driver API, Unified Addressing: cuPointerGetAttributes; cuMemRetainAllocationHandle */
 gpul_status gpul_rdma_pointer_find(const gpul_driver *drv, uint64_t at, gpul_rdma_pointer *out, gpul_error *err);

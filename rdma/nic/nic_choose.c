@@ -22,12 +22,11 @@ static size_t count_slashes(const char *text)
 
 /* Compare two PCI paths, which begin at a host bridge:
  *
- *     pci0000:d6/0000:d6:01.0/0000:d7:00.0/0000:d8:00.0/0000:d9:00.0     GPU   one bridge (a switch port) below
- *     pci0000:d6/0000:d6:01.0/0000:d7:00.0/0000:d8:01.0/0000:da:00.0     NIC   the common part on each side: PIX
+ *     pci0000:d6/0000:d6:01.0/0000:d7:00.0/0000:d8:00.0/0000:d9:00.0     GPU   one bridge (a switch port) below the
+ *     pci0000:d6/0000:d6:01.0/0000:d7:00.0/0000:d8:01.0/0000:da:00.0     NIC   common part, on each side: PIX
  *     └─ common: host bridge, root port, switch ─────┘
  *
- * If there are more bridges below the common part: PXB; if only the host bridge is common: PHB; if not even
- * that: -1. */
+ * With more bridges below the common part, the result is PXB; if only the host bridge is common, PHB; if nothing is common, -1. */
 static int compare_paths(const char *a, const char *b)
 {
 	size_t common = 0;
@@ -60,8 +59,7 @@ static gpul_nic_distance measure(const struct pci_function *gpu, const gpul_nic 
 	distance = compare_paths(gpu->path, nic->path);
 	if (distance >= 0)
 		return (gpul_nic_distance)distance;
-	/* A kernel without NUMA, and most virtual machines, report -1 for both; then assume a
-	 * single node. */
+	/* Kernels without NUMA support, and most virtual machines, report node -1 for both: assume a machine with one node. */
 	return gpu->node == nic->node ? GPUL_NIC_NODE : GPUL_NIC_SYS;
 }
 
@@ -83,7 +81,7 @@ gpul_nic_distance gpul_nic_measure(const gpul_nic_topology *t, const char *gpu, 
 	return measure(&f, nic);
 }
 
-struct rank { /* criteria for comparing NICs, the most important first */
+struct rank { /* the criteria by which NICs are compared, the most important first */
 	bool active;
 	gpul_nic_distance distance;
 	double gbps;
@@ -120,7 +118,7 @@ static bool is_wanted(const struct wanted *w, const gpul_nic *nic)
 	return !w->only;
 }
 
-/* Find the best NICs for a GPU: the first one, and their number.  *first is NULL if there is no NIC at all. */
+/* Find the best NICs for a GPU.  *first: the first of them, NULL if there is no NIC; returns how many are equally good. */
 static size_t find_best(const gpul_nic_topology *t, const struct pci_function *gpu, const struct wanted *w, const gpul_nic **first)
 {
 	struct rank best = { .active = false };
@@ -144,7 +142,7 @@ static size_t find_best(const gpul_nic_topology *t, const struct pci_function *g
 	return n;
 }
 
-/* Get the NIC with number `index` among those that are as good for the GPU as `first`, the first of them. */
+/* Return number `index` of the NICs that are equally good for the GPU; `first` is number 0. */
 static const gpul_nic *find_equal(const gpul_nic_topology *t, const struct pci_function *gpu, const struct wanted *w, const gpul_nic *first,
 				  size_t index)
 {
@@ -159,7 +157,7 @@ static const gpul_nic *find_equal(const gpul_nic_topology *t, const struct pci_f
 	return first;
 }
 
-/* Count the GPUs of the same vendor and class, before this one, that have the same n best NICs. */
+/* Count the GPUs before this one in the list that have the same vendor, class and n best NICs, so that equal GPUs get different NICs. */
 static size_t count_rivals(const gpul_nic_topology *t, const struct pci_function *gpu, const struct wanted *w, const gpul_nic *first,
 			   size_t n)
 {
@@ -178,7 +176,7 @@ static size_t count_rivals(const gpul_nic_topology *t, const struct pci_function
 	return rivals;
 }
 
-/* Find a NIC that is nearer than the chosen one but has no active port; NULL: none. */
+/* Find a NIC without an active port that is nearer to the GPU than the chosen one; NULL: none.  The reason for the choice mentions it. */
 static const gpul_nic *find_passed_over(const gpul_nic_topology *t, const struct pci_function *gpu, const struct wanted *w,
 					const gpul_nic *chosen)
 {
@@ -188,7 +186,7 @@ static const gpul_nic *find_passed_over(const gpul_nic_topology *t, const struct
 	return NULL;
 }
 
-/* Write where a NIC is: "mlx5_3 is behind the same PCIe switch as GPU 0000:43:00.0 (PIX)" */
+/* Write where a NIC is, such as "mlx5_3 is below the same PCIe switch as GPU 0000:43:00.0 (PIX)". */
 static void explain_place(const struct pci_function *gpu, const gpul_nic *nic, char *why, size_t why_bytes)
 {
 	static const char *const where[] = {

@@ -11,7 +11,7 @@
 
 #include "rdma/nic/topology_internal.h"
 
-/* Write the path root/fmt...; false: it is too long. */
+/* Write the path root/fmt...; returns false if the path is too long. */
 static bool format_path(char path[PATH_MAX], const char *root, const char *fmt, va_list args)
 {
 	int n = snprintf(path, PATH_MAX, "%s/", root), m;
@@ -22,7 +22,8 @@ static bool format_path(char path[PATH_MAX], const char *root, const char *fmt, 
 	return m >= 0 && m < PATH_MAX - n;
 }
 
-/* Read the first line of a file.  Files of sysfs are regular; O_NONBLOCK prevents a pipe in a recorded copy from blocking. */
+/* Read the first line of a file.  In a recorded copy of sysfs a file could be a named pipe: O_NONBLOCK prevents open() from
+ * blocking on it. */
 static bool read_line(const char *path, char *line, size_t line_bytes)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);

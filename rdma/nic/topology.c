@@ -7,7 +7,7 @@
 
 #include "rdma/nic/topology_internal.h"
 
-/* limit of the levels of network devices, such as a bond of VLANs */
+/* limit of the levels of stacked network devices, such as a VLAN on a bond on a port */
 enum { MAX_LOWER = 4 };
 
 bool gpul_pci_parse(const char *text, char out[GPUL_PCI_TEXT_BYTES])
@@ -33,7 +33,7 @@ bool gpul_nic_gpu_address(const gpul_driver *drv, int ordinal, char out[GPUL_PCI
 	       drv->cuDeviceGetPCIBusId(text, (int)sizeof text - 1, dev) == CUDA_SUCCESS && gpul_pci_parse(text, out);
 }
 
-/* Reduce a resolved path to its PCI part, from the host bridge to the last PCI function:
+/* Cut a resolved path of sysfs down to its PCI part, from the host bridge to the last PCI function:
  *
  *     devices/pci0000:00/0000:00:03.0/virtio2  ──>  pci0000:00/0000:00:03.0, address 0000:00:03.0
  *
@@ -91,7 +91,7 @@ static bool add_gpu(void *user, const char *name)
 	return g != NULL;
 }
 
-/* Read the PCIe link of a function, and the function's maximum if the link is slower or narrower. */
+/* Read the PCIe link of a function ("16.0 GT/s x16"), and, if the link is slower or narrower than the function supports, the maximum. */
 static void read_link(const char *root, const char *folder, char *link, size_t link_bytes)
 {
 	char speed[20], max_speed[20];
@@ -107,8 +107,7 @@ static void read_link(const char *root, const char *folder, char *link, size_t l
 		snprintf(link + n, link_bytes - (size_t)n, " of %s x%d", max_speed, max_width);
 }
 
-/* Fill the fields that depend on the PCI function at a resolved path; false: no such
- * function. */
+/* Fill in the fields that depend on the PCI function at a resolved path; returns false if the path has no PCI function. */
 static bool read_pci(const char *root, const char *resolved, gpul_nic *nic)
 {
 	char folder[PATH_MAX], link[PATH_MAX];
@@ -136,8 +135,8 @@ static bool keep_lower(void *user, const char *name)
 	return false;
 }
 
-/* A software NIC gets the location of its network device: that of its PCI function, or, for a VLAN
- * or a bond, of the first device below it. */
+/* Give a software NIC (rxe) the location of its network device: that device's PCI function, or, for a VLAN or a bond, the function
+ * of the first device below it. */
 static bool read_pci_of_netdev(const char *root, const char *netdev, gpul_nic *nic)
 {
 	char name[sizeof nic->port[0].netdev], resolved[PATH_MAX];
@@ -154,7 +153,7 @@ static bool read_pci_of_netdev(const char *root, const char *netdev, gpul_nic *n
 	return false;
 }
 
-/* Remove the number from a text of sysfs: "4: ACTIVE" ──> "ACTIVE" */
+/* Remove the number from a text of sysfs: "4: ACTIVE" becomes "ACTIVE". */
 static void drop_number(char *text)
 {
 	char *colon = strstr(text, ": ");
@@ -195,7 +194,7 @@ static bool add_port(void *user, const char *name)
 	return true;
 }
 
-/* An Ethernet port without a GID (link down, no address) has no ndevs/0; use the network devices that its PCI function lists. */
+/* An Ethernet port without a GID (link down, or no IP address) has no file ndevs/0: use the network devices of its PCI function instead. */
 static bool keep_netdev(void *user, const char *name)
 {
 	gpul_nic_port *p = user;
@@ -228,7 +227,7 @@ static bool add_nic(void *user, const char *name)
 	memcpy(r.nic->name, name, strlen(name) + 1);
 	gpul_sysfs_each(t->root, add_port, &r, "class/infiniband/%s/ports", name);
 	sum_ports(r.nic);
-	/* rxe names its network device in `parent`. */
+	/* rxe names its network device in the file `parent`. */
 	if (gpul_sysfs_line(t->root, parent, sizeof parent, "class/infiniband/%s/parent", name) && r.nic->n_ports &&
 	    !r.nic->port[0].netdev[0])
 		memcpy(r.nic->port[0].netdev, parent, sizeof parent);

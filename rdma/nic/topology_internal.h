@@ -1,5 +1,4 @@
-/* topology_internal.h — the struct of a topology, and functions that read files below the root of
- * sysfs. */
+/* topology_internal.h — the struct of a topology, and functions that read files below the root of sysfs. */
 #ifndef GPULOAD_RDMA_NIC_TOPOLOGY_INTERNAL_H
 #define GPULOAD_RDMA_NIC_TOPOLOGY_INTERNAL_H
 
@@ -21,11 +20,12 @@ struct gpul_nic_topology {
 	GPUL_ARRAY(struct pci_function) gpus; /* the display controllers, sorted by PCI address */
 };
 
-/* Find a PCI function by its address in the form of sysfs; false: the machine has no such function. */
+/* Find a PCI function by its address, such as "0000:43:00.0"; returns false if the machine has no such function. */
 bool gpul_topology_find_pci(const gpul_nic_topology *t, const char *address, struct pci_function *out);
 
-/* sysfs.c: each path is a printf format, below the root.  Read the first line of a file, without control characters; ""
- * and false: the file cannot be read. */
+/* The functions of sysfs.c.  fmt and the arguments after it give a path below the root, as for printf. */
+
+/* Read the first line of a file, without control characters; if the file cannot be read, the line is "" and the result false. */
 bool gpul_sysfs_line(const char *root, char *line, size_t line_bytes, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 /* Read the first number in a file, decimal or 0x...; returns `otherwise` if there is none, or if it does not fit into an int. */
 int gpul_sysfs_int(const char *root, int otherwise, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
@@ -33,7 +33,7 @@ int gpul_sysfs_int(const char *root, int otherwise, const char *fmt, ...) __attr
  * not exist, contains a cycle of links, or leads out of the root. */
 bool gpul_sysfs_resolve(const char *root, char resolved[PATH_MAX], const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
-/* Call visit(user, name) for each entry of a folder except names that begin with '.', sorted; visit returns false to stop. */
+/* Call visit(user, name) for each entry of a folder, sorted by name, except names that begin with '.'; visit returns false to stop. */
 typedef bool gpul_sysfs_visit(void *user, const char *name);
 bool gpul_sysfs_each(const char *root, gpul_sysfs_visit *visit, void *user, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 

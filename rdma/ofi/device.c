@@ -64,8 +64,8 @@ static bool is_loopback(const struct fi_info *i)
 	return i->addr_format == FI_SOCKADDR_IN && at && at[4] == 127;
 }
 
-/* An entry of the loopback interface may be the only one while other interfaces have no carrier yet.  With IPv4 it can still be used
- * between machines, because a connection uses the address of its socket. */
+/* The loopback interface may be the only entry while other interfaces have no carrier yet.  An IPv4 entry still works between
+ * machines, because a connection replaces its address by that of the connection's socket. */
 int gpul_ofi_rank(const struct fi_info *i)
 {
 	const bool v6 = i->addr_format == FI_SOCKADDR_IN6;
@@ -73,14 +73,14 @@ int gpul_ofi_rank(const struct fi_info *i)
 	return why_unusable(i) ? 0 : is_loopback(i) ? (v6 ? 1 : 2) : v6 ? 3 : 4;
 }
 
-/* True if an entry has the wanted domain: layers over a provider (ofi_rxm of 1.17) ignore the domain in the hints. */
+/* True if an entry has the wanted domain.  Checked here because ofi_rxm of libfabric 1.17 ignores the domain in the hints. */
 static bool is_wanted(const struct fi_info *i, const char *domain)
 {
 	return !domain || (i->domain_attr->name && strcmp(i->domain_attr->name, domain) == 0);
 }
 
-/* Copy the first of the best entries of a domain, in the provider's own order; NULL: no memory,
- * or (*why not NULL) none is usable. */
+/* Copy the entry of a domain with the highest rank; of equal entries, the first one that the provider lists.  NULL: no memory, or,
+ * if *why is set, no usable entry. */
 static struct fi_info *choose_info(const struct ofi_device *d, const struct fi_info *list, const char *domain, const char **why)
 {
 	const struct fi_info *best = NULL;
@@ -119,8 +119,8 @@ struct fi_info *gpul_ofi_hints(const struct gpul_ofi *ofi, const char *provider,
 	return hints;
 }
 
-/* Query the entries of a provider.  Some providers order the writes of an endpoint only if the
- * caller requests it. */
+/* Query the entries of a provider.  order: the message order to request, because some providers order the writes of an endpoint
+ * only on request. */
 static int list_entries(struct ofi_device *d, const gpul_rdma_device_desc *desc, uint64_t order, struct fi_info **list)
 {
 	struct fi_info *hints = gpul_ofi_hints(d->ofi, desc->provider ? desc->provider : "tcp", desc->device);
@@ -142,7 +142,7 @@ static bool has_name(const struct fi_info *i, const char *provider)
 	return !strncmp(name, provider, n) && (!name[n] || name[n] == ';'); /* "tcp" also selects "tcp;ofi_rxm" */
 }
 
-/* Explain that no entry fits: find out whether the provider exists, and which providers do. */
+/* Explain that no entry fits: say whether the provider exists, and list the providers that do. */
 static gpul_status explain_lack(const struct ofi_device *d, const gpul_rdma_device_desc *desc, int code, gpul_error *err)
 {
 	const char *provider = desc->provider ? desc->provider : "tcp";
@@ -239,9 +239,9 @@ static void describe_device(struct ofi_device *d)
 	d->has_words = needs_words(i);
 	a->max_depth = i->tx_attr->size < MAX_DEPTH ? (uint32_t)i->tx_attr->size : MAX_DEPTH;
 	a->ordered = (i->tx_attr->msg_order & FI_ORDER_RMA_WAW) && i->ep_attr->max_order_waw_size >= GPUL_RDMA_MAX_PUT;
-	/* tcp does not guarantee an order of completions, but takes the operations of a connection from one queue. */
+	/* tcp does not promise ordered completions, but takes the operations of a connection from one queue, so they complete in order. */
 	a->completes_in_order = (i->tx_attr->comp_order & GPUL_OFI_ORDER_STRICT) || !strncmp(provider, "tcp", 3);
-	a->unnamed_arrivals = true; /* a path has one completion queue, whose entries do not name the endpoint */
+	a->unnamed_arrivals = true; /* all endpoints of a path share one completion queue, whose entries do not name the endpoint */
 	a->max_qps = GPUL_RDMA_MAX_QPS;
 	strcpy(a->flush, "none: GPU memory is copied");
 }
@@ -301,8 +301,8 @@ void gpul_ofi_device_about(void *device, gpul_rdma_device_info *out)
 
 /* ---- memory -------------------------------------------------------------------------------------------------- */
 
-/* Register memory.  If the provider lets the user choose the key, it is random: a peer that
- * knows one key of this process cannot guess another. */
+/* Register memory.  If the user may choose the key, it is random, so that a peer that knows one key of this process cannot guess
+ * another one. */
 static int register_memory(const struct ofi_device *d, const gpul_rdma_memory *memory, struct fid_mr **mr)
 {
 	const struct fi_domain_attr *domain = d->info->domain_attr;

@@ -5,7 +5,7 @@
 
 #include "rdma/ofi/ofi_internal.h"
 
-/* There are no asynchronous events: libfabric's providers report them as failed operations. */
+/* libfabric has no descriptor of asynchronous events: its providers report them as failed operations. */
 static int no_events(void *device)
 {
 	(void)device;

@@ -78,7 +78,7 @@ static bool is_listed(const gpul_ofi_entries *all, const gpul_ofi_entry *e)
 	return false;
 }
 
-/* Append the entries of one answer of fi_getinfo() that are not listed yet. */
+/* Append the entries of one result of fi_getinfo() that are not in *all yet. */
 static gpul_status add_entries(gpul_ofi_entries *all, const struct fi_info *list, bool by_our_hints, gpul_error *err)
 {
 	size_t n = 0;
@@ -111,7 +111,7 @@ static bool has_chosen(const gpul_ofi_entries *all, const char *provider)
 	return false;
 }
 
-/* For each provider, mark the entry that the backend takes: the first of those with the highest rank. */
+/* For each provider, mark the entry that the backend would use: the first one of the highest rank. */
 static void mark_chosen(gpul_ofi_entries *all, const struct fi_info *list)
 {
 	for (const struct fi_info *i = list; i; i = i->next) {
@@ -161,7 +161,7 @@ gpul_status gpul_ofi_entries_read(gpul_ofi_entries *out, gpul_error *err)
 	snprintf(all.version, sizeof all.version, "%u.%u", FI_MAJOR(ofi->fi_version()), FI_MINOR(ofi->fi_version()));
 	st = add_answer(ofi, gpul_ofi_hints(ofi, NULL, NULL), &all, true, err);
 	any = st ? NULL : ofi->fi_dupinfo(NULL);
-	if (any) { /* like fi_info(1): accept every mode */
+	if (any) { /* hints without restrictions, which accept every mode, as fi_info(1) does */
 		any->mode = ~0ULL;
 		any->domain_attr->mode = ~0ULL;
 		any->domain_attr->mr_mode = (int)~(unsigned)(GPUL_OFI_MR_BASIC | GPUL_OFI_MR_SCALABLE);

@@ -1,6 +1,6 @@
 /* ofi_devices.h — lists the entries of libfabric's fi_getinfo(), as plain data.
  *
- * Types of libfabric do not appear here, so a program that was built without its header can use this file. */
+ * This file uses no types of libfabric, so that a program built without libfabric's headers can include it. */
 #ifndef GPULOAD_RDMA_OFI_OFI_DEVICES_H
 #define GPULOAD_RDMA_OFI_OFI_DEVICES_H
 
@@ -23,9 +23,9 @@ typedef struct gpul_ofi_entry {
 	uint64_t max_message_bytes, inject_bytes, remote_data_bytes;
 	uint64_t depth;  /* limit of the operations in flight of an endpoint */
 	bool rma;        /* it can write into the peer's memory */
-	bool gpu_memory; /* FI_HMEM: GPU memory can be registered */
+	bool gpu_memory; /* FI_HMEM: the provider can register GPU memory */
 	bool usable;     /* the send path can use it */
-	bool chosen;     /* --provider with this provider's name would use this entry */
+	bool chosen;     /* the entry that the send path uses if the user gives this provider (--provider) */
 } gpul_ofi_entry;
 
 typedef struct gpul_ofi_entries {

@@ -5,7 +5,7 @@
  *     post.c     operations and completions
  *     words.c    immediates as words in the peer's memory
  *     reach.c    why an endpoint accepts no writes
- *     ofi.c      the table */
+ *     ofi.c      the table of the backend's functions */
 #ifndef GPULOAD_RDMA_OFI_OFI_INTERNAL_H
 #define GPULOAD_RDMA_OFI_OFI_INTERNAL_H
 
@@ -38,9 +38,9 @@ struct ofi_device {
 /* size of the ring of flushes; a power of two */
 enum { OFI_FLUSHES = 64 };
 
-/* A test that finds out whether the peer's endpoint can be reached: see reach.c. */
+/* The test of whether the peer's endpoint can be reached, which reach.c describes. */
 struct ofi_probe {
-	uint64_t since_ns; /* time of the first write that was not accepted; 0: none */
+	uint64_t since_ns; /* time of the first write that the endpoint did not accept; 0: none */
 	uint64_t begun_ns;
 	int fd; /* socket of the test; -1: no test is running */
 	bool ended;
@@ -59,7 +59,8 @@ struct ofi_words {
 };
 
 struct ofi_path {
-	uint64_t flushed[OFI_FLUSHES]; /* ring of flushes that poll() reports; they need no operation */
+	uint64_t flushed[OFI_FLUSHES]; /* ring of flushes that poll() reports as done; without direct access to GPU memory they need
+				        * no operation */
 	uint32_t flushed_head, flushed_tail;
 	struct ofi_device *device;
 	unsigned n_eps; /* endpoints: one for each queue pair */
@@ -67,7 +68,7 @@ struct ofi_path {
 	fi_addr_t peers[GPUL_RDMA_MAX_QPS];
 	struct fid_av *av;
 	struct fid_cq *cq;      /* one completion queue for all endpoints */
-	size_t address_bytes;   /* size of an endpoint's address; 0: not described yet */
+	size_t address_bytes;   /* size of an endpoint's address; 0: the path has not been described yet */
 	uint32_t reached;       /* bit i: endpoint i has accepted a write */
 	struct ofi_words words; /* all zeros unless device->has_words */
 	struct ofi_probe probe; /* state of the test of an endpoint that accepts no
@@ -77,18 +78,17 @@ struct ofi_path {
 	uint64_t gone_ns;
 	gpul_rdma_failure failed;                           /* a failure that is reported after the words that arrived before it */
 	uint32_t n_awaited;                                 /* number of writes whose completions are outstanding */
-	uint64_t awaited_ns;                                /* time since when no completion has come; valid if n_awaited is not 0 */
+	uint64_t awaited_ns;                                /* time of the last completion; valid if n_awaited is not 0 */
 	unsigned char addresses[GPUL_RDMA_MAX_DESCRIPTION]; /* addresses of the peer's endpoints */
 };
 
-/* Fail with GPUL_ESYS because of an error of libfabric: "fi_domain: Invalid argument (22)"; code: its negative number. */
+/* Fail with GPUL_ESYS for an error of libfabric: "fi_domain: Invalid argument (22)"; code is its negative error number. */
 gpul_status gpul_ofi_fail(const struct ofi_device *d, gpul_error *err, const char *call, long code);
 
 /* Make the hints of the backend for fi_getinfo(); provider or domain NULL: any.  The caller
  * frees them with fi_freeinfo(); NULL: no memory. */
 struct fi_info *gpul_ofi_hints(const struct gpul_ofi *ofi, const char *provider, const char *domain);
-/* Rank an entry of fi_getinfo(): 0: the backend cannot use it; IPv4 before IPv6, the loop-back
- * interface last. */
+/* Return the rank of an entry of fi_getinfo(), higher is better: 0: unusable; IPv4 is above IPv6, and the loopback interface is last. */
 int gpul_ofi_rank(const struct fi_info *i);
 
 gpul_status gpul_ofi_device_open(const gpul_rdma_device_desc *desc, void **device, gpul_error *err);
@@ -104,8 +104,7 @@ gpul_status gpul_ofi_path_connect(void *path, const unsigned char *description, 
 void gpul_ofi_path_break(void *path);
 void gpul_ofi_path_destroy(void *path);
 
-/* Check an endpoint that has not accepted its first write yet.  GPUL_OK: try the write again;
- * otherwise the peer cannot be reached. */
+/* Find out why an endpoint has not accepted its first write.  GPUL_OK: try the write again; a failure: the peer cannot be reached. */
 gpul_status gpul_ofi_check_reach(struct ofi_path *p, unsigned qp, gpul_rdma_failure *why);
 void gpul_ofi_end_probe(struct ofi_path *p);
 

@@ -32,16 +32,15 @@ static bool find_symbol(void *handle, const char *name, void *function)
 	return symbol != NULL;
 }
 
-/* libfabric's layer over tcp allocates 4,096 buffers of this size for each endpoint, to receive messages, which gpuload does
- * not use: by default these take 150 MB.  It can be set only through an environment variable; a value set by the user is kept. */
+/* ofi_rxm, libfabric's layer over tcp, allocates 4,096 receive buffers for each endpoint, 150 MB by default, for messages, which
+ * gpuload does not use.  Their size can be set only through an environment variable; a value that the user has set is kept. */
 static void shrink_buffers(void)
 {
 	(void)setenv("FI_OFI_RXM_BUFFER_SIZE", "1024", 0);
 }
 
-/* Open the library without its signal handlers: libpsm_infinipath, a provider of Debian's
- * build, installs handlers for these signals when it is loaded; they print a backtrace and call
- * exit(), also on Ctrl-C. */
+/* Open the library and remove the signal handlers that it installs: libpsm_infinipath, a provider in Debian's build, handles SIGINT
+ * and others by printing a backtrace and calling exit(). */
 static void *open_without_handlers(const char *path)
 {
 	static const int signals[] = { SIGINT, SIGILL, SIGABRT, SIGBUS, SIGSEGV, SIGTERM };

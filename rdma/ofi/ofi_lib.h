@@ -1,7 +1,7 @@
 /* ofi_lib.h — libfabric as a table of functions, opened when it is first needed.
  *
- * The table contains the library's exported functions; all others in libfabric's API are inline calls through the objects
- * that these functions return, so a test that installs another table controls all calls. */
+ * The table contains the functions that the library exports.  All other functions of its API are inline,
+ * and call through objects that the exported functions return, so a test that installs another table controls all calls. */
 #ifndef GPULOAD_RDMA_OFI_OFI_LIB_H
 #define GPULOAD_RDMA_OFI_OFI_LIB_H
 
@@ -21,8 +21,8 @@ struct gpul_ofi {
 
 struct gpul_ofi;
 
-/** Open libfabric.so.1 ($GPULOAD_LIBFABRIC: another path), once.  It takes 0.2 s, because libfabric's providers search for their
- * hardware.  Sets the environment variable FI_OFI_RXM_BUFFER_SIZE, if it is not set, to save memory.
+/** Open libfabric.so.1 ($GPULOAD_LIBFABRIC: another path); only the first call opens it.  This takes 0.2 s, because libfabric's
+ * providers search for their hardware.  Sets the environment variable FI_OFI_RXM_BUFFER_SIZE, if it is not set, to save memory.
  *
  * @out  valid until the process ends
  * @err  explains a failure
@@ -30,7 +30,7 @@ struct gpul_ofi;
  * Source  POSIX dlopen() */
 gpul_status gpul_ofi_open(const struct gpul_ofi **out, gpul_error *err);
 
-/* For tests: use this table from now on; NULL: use libfabric's again. */
+/* For tests: make gpul_ofi_open() return this table from now on; NULL: the library's table again. */
 void gpul_ofi_use(const struct gpul_ofi *table);
 
 #endif

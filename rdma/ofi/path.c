@@ -29,9 +29,8 @@ static gpul_status create_queues(struct ofi_path *p, unsigned depth, unsigned n_
 	return r ? gpul_ofi_fail(d, err, "fi_av_open", r) : GPUL_OK;
 }
 
-/* A network provider binds to the first interface, which the peer may be unable to reach; but it
- * can reach the local address of the socket.  Returns a copy of the device's entry with that
- * address (NULL: no memory). */
+/* A network provider binds to the first interface, which the peer may be unable to reach; but the peer can reach the address of the
+ * connection's socket.  Returns a copy of the device's fi_info with that address (NULL: no memory). */
 static struct fi_info *copy_info(const struct ofi_device *d, const struct sockaddr *from)
 {
 	struct fi_info *info = d->ofi->fi_dupinfo(d->info);
@@ -99,7 +98,7 @@ size_t gpul_ofi_path_describe(void *path, unsigned char out[GPUL_RDMA_MAX_DESCRI
 	uint32_t head[2] = { p->n_eps, 0 };
 	size_t bytes = 0;
 
-	(void)fi_getname(&p->eps[0]->fid, NULL, &bytes); /* queries only the size */
+	(void)fi_getname(&p->eps[0]->fid, NULL, &bytes); /* a call with size 0 only returns the size that an address needs */
 	if (!bytes || HEAD_BYTES + bytes * p->n_eps > GPUL_RDMA_MAX_DESCRIPTION)
 		return 0;
 	p->address_bytes = bytes;
@@ -115,7 +114,7 @@ size_t gpul_ofi_path_describe(void *path, unsigned char out[GPUL_RDMA_MAX_DESCRI
 	return HEAD_BYTES + bytes * p->n_eps;
 }
 
-/* Check the peer's description, which is not trusted: libfabric derives the length of an address from its family. */
+/* Check the peer's description, which is not trusted: libfabric would derive the length of an address from its family. */
 static gpul_status check_description(const struct ofi_path *p, const unsigned char *description, size_t n_bytes, gpul_error *err)
 {
 	const uint32_t format = p->device->info->addr_format;

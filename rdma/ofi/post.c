@@ -100,7 +100,7 @@ gpul_status gpul_ofi_post(void *path, const gpul_rdma_op *ops, unsigned n, unsig
 			continue;
 		}
 
-		if (ops[i].kind == GPUL_RDMA_OP_RECV) /* libfabric's writes with data need no receives */
+		if (ops[i].kind == GPUL_RDMA_OP_RECV) /* libfabric's writes with remote CQ data consume no receives */
 			continue;
 		r = write_one(p, &ops[i], i + 1 < n && ops[i + 1].qp == ops[i].qp && is_write(&ops[i + 1]) ? FI_MORE : 0);
 		if (r == -FI_EAGAIN) {
@@ -118,9 +118,8 @@ gpul_status gpul_ofi_post(void *path, const gpul_rdma_op *ops, unsigned n, unsig
 	return st;
 }
 
-/* The peer has closed its endpoint, usually because it has failed.  Its failure record, or the end
- * of its process, is reported over the socket, and tells more than this completion, which often
- * comes first. */
+/* Report that the peer has closed its endpoint, but only after GRACE_NS: the socket usually reports the peer's failure or the end
+ * of its process a little later, and that message says more. */
 static gpul_status report_gone(const struct ofi_path *p, gpul_rdma_failure *why)
 {
 	if (gpul_clock_ns() - p->gone_ns < GRACE_NS)
@@ -130,10 +129,10 @@ static gpul_status report_gone(const struct ofi_path *p, gpul_rdma_failure *why)
 	return why->status;
 }
 
-/* libfabric's layer over tcp (and others that are built on connections) ends the writes of a connection with ECANCELED; the
- * provider's error number is the errno with which the connection has ended.  Measured with 1.17: ENOTCONN: the peer has ended;
- * ENOENT: it has refused the key or the range, or the system has closed the connection because data was not acknowledged.  A
- * refusal comes soon after the write. */
+/* Explain a write that ended with ECANCELED: providers over connections, such as tcp, report the end of the connection in this way.
+ * The provider's error number is then the errno that ended the connection.  Measured with libfabric 1.17: ENOTCONN: the peer's
+ * process has ended; ENOENT: the peer has rejected the key or the range soon after the write, or the system has closed the
+ * connection because data was not acknowledged. */
 static void explain_cancel(const struct ofi_path *p, const struct fi_cq_err_entry *e, char *detail, size_t detail_bytes,
 			   const char **advice)
 {

@@ -1,9 +1,9 @@
 /* reach.c — finds out why an endpoint accepts no writes.
  *
- * libfabric connects when the first write is posted, and returns "try again" until it is connected.  That takes some
- * milliseconds, but it takes forever if a firewall blocks the peer's port, which libfabric does not report.  libfabric also
- * returns "try again" until the peer's process calls test or progress, which is not an error.  After WAIT_NS, a test TCP
- * connection to the same port, which is closed at once, distinguishes these cases. */
+ * libfabric connects when the first write is posted, and returns "try again" until the connection exists.  That takes some
+ * milliseconds; but if a firewall blocks the peer's port, libfabric returns "try again" forever.  It also does so until the peer's
+ * process calls test or progress, which is not an error.  To distinguish these cases, after WAIT_NS a TCP connection to the same
+ * port is tried, and closed immediately. */
 #include "rdma/ofi/ofi_lib.h"
 
 #if GPUL_HAVE_LIBFABRIC
@@ -57,7 +57,7 @@ static gpul_status fail_reach(const struct sockaddr_storage *to, int number, gpu
 			      "cannot connect to the peer's data port %s: %s", name, strerror(number));
 }
 
-/* Start the test, or poll one that is running. */
+/* Start the test connection, or check whether it has succeeded or failed. */
 static gpul_status probe(struct ofi_path *p, const struct sockaddr_storage *to, uint64_t now_ns, gpul_rdma_failure *why)
 {
 	struct pollfd ready = { .fd = p->probe.fd, .events = POLLOUT };

@@ -14,9 +14,9 @@ extern "C" {
 enum { GPUL_RDMA_DEFAULT_PORT = 18515, GPUL_RDMA_ADDRESS_BYTES = 64 };
 
 typedef struct gpul_rdma_address {
-	char host[256]; /* name or IP address; "": all addresses of this machine (to listen), this machine (to connect) */
+	char host[256]; /* name or IP address; "": listen on all addresses of this machine, or connect to this machine */
 	char path[108]; /* path of a Unix socket; "": TCP */
-	unsigned port;  /* port; 0: the system chooses (to listen) */
+	unsigned port;  /* port; 0: the system chooses one (only to listen) */
 } gpul_rdma_address;
 
 /** Parse an address.
@@ -47,8 +47,7 @@ typedef struct gpul_rdma_resolved {
 /** Find the socket addresses of an address, for connect() or bind().
  *
  * @address  an address
- * @listen   true: for bind(); then an empty host means all addresses of this machine, IPv6 (with IPv4)
- *           first
+ * @listen   true: for bind(): an empty host then means all addresses of this machine, the IPv6 wildcard (which accepts IPv4) first
  * @out      at least 1 and at most 8 addresses, in the system's order of preference; untouched on failure
  * @err      explains a failure
  * Errors  GPUL_ESYS the name is unknown

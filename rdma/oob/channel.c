@@ -21,11 +21,10 @@ struct gpul_rdma_channel {
 	uint64_t opened_ns;
 	char peer[GPUL_RDMA_ADDRESS_BYTES];
 	struct sockaddr_storage local;
-	size_t n_in; /* received bytes that are not decoded yet */
+	size_t n_in; /* received bytes of frames that have not been decoded yet */
 	unsigned char in[GPUL_RDMA_FRAME_BYTES];
-	pthread_mutex_t lock; /* protects the members below: any thread may
-						   * send */
-	size_t n_out;         /* bytes for which the socket had no room */
+	pthread_mutex_t lock; /* protects n_out and out, because any thread may send */
+	size_t n_out;         /* number of bytes in `out`, which the socket had no room for */
 	unsigned char out[2 * GPUL_RDMA_FRAME_BYTES];
 };
 
@@ -35,7 +34,7 @@ static void name_peer(gpul_rdma_channel *c)
 	socklen_t n = sizeof a;
 
 	if (getpeername(c->fd, (struct sockaddr *)&a, &n) == 0 && a.ss_family == AF_UNIX && n <= sizeof a.ss_family) {
-		n = sizeof a; /* a client's Unix socket has no address: use the listener's */
+		n = sizeof a; /* the peer of a listener's Unix socket has no address: use this end's */
 		(void)getsockname(c->fd, (struct sockaddr *)&a, &n);
 	}
 	gpul_rdma_sockaddr_print((struct sockaddr *)&a, n, c->peer);
@@ -76,8 +75,8 @@ void gpul_rdma_channel_close(gpul_rdma_channel *c)
 {
 	if (!c)
 		return;
-	/* Closing a socket with unread bytes sends a reset, after which sent bytes that were lost
-	 * in the network are not repeated.  A peer that never stops sending still gets the reset. */
+	/* Closing a socket with unread bytes sends a reset, and the system then no longer retransmits sent bytes.  So read the rest
+	 * first, up to a limit: a peer that never stops sending gets the reset. */
 	(void)shutdown(c->fd, SHUT_WR);
 	for (int i = 0; i < 16 && recv(c->fd, c->in, sizeof c->in, MSG_DONTWAIT) > 0; i++)
 		;
@@ -120,7 +119,7 @@ static gpul_status socket_failed(const gpul_rdma_channel *c, const char *call, i
 {
 	static const char ended[] = "read the last messages of the peer's process";
 
-	if (native == EPIPE || native == ECONNRESET) /* a reset: the peer had not read all bytes when it ended */
+	if (native == EPIPE || native == ECONNRESET) /* a reset (ECONNRESET): the peer's process ended before it had read all bytes */
 		(void)gpul_rdma_fail(why, GPUL_ESYS, native, "socket", ended, "the peer's process has ended");
 	else if (native == ETIMEDOUT)
 		(void)gpul_rdma_fail(why, GPUL_ESYS, native, "socket", "check that the peer's machine runs and the network works",
@@ -213,7 +212,7 @@ gpul_status gpul_rdma_channel_receive(gpul_rdma_channel *c, gpul_rdma_frame *out
 
 		if (st || *got)
 			return st;
-		/* There is always room, because c->in has room for a whole frame. */
+		/* There is always room, because c->in can hold a whole frame, and whole frames have been decoded. */
 		n = recv(c->fd, c->in + c->n_in, sizeof c->in - c->n_in, MSG_DONTWAIT);
 		if (n == 0)
 			return socket_failed(c, "recv", EPIPE, why);
@@ -225,13 +224,13 @@ gpul_status gpul_rdma_channel_receive(gpul_rdma_channel *c, gpul_rdma_frame *out
 	}
 }
 
-/* Wait until the socket is readable; meanwhile send what remains in c->out. */
+/* Wait until the socket is readable or `ns` have passed; meanwhile send what remains in c->out. */
 static void wait_readable(gpul_rdma_channel *c, uint64_t ns)
 {
 	struct pollfd p = { .fd = c->fd, .events = POLLIN };
 
 	pthread_mutex_lock(&c->lock);
-	(void)flush_out(c); /* recv() also reports an error */
+	(void)flush_out(c); /* an error of the socket is reported by the next recv() */
 	if (c->n_out)
 		p.events |= POLLOUT;
 	pthread_mutex_unlock(&c->lock);
@@ -253,7 +252,7 @@ gpul_status gpul_rdma_channel_await(gpul_rdma_channel *c, gpul_rdma_frame_type t
 					     gpul_rdma_frame_name(out->type), gpul_rdma_frame_name(type));
 			return with_peer(c, why);
 		}
-		if (now >= deadline_ns) { /* checked even if beats keep arriving */
+		if (now >= deadline_ns) { /* The deadline also ends the wait if heartbeats keep arriving. */
 			(void)gpul_rdma_fail(why, GPUL_ESYS, ETIMEDOUT, "handshake",
 					     "check that the peer is gpuload, and that its process is not stopped",
 					     "the peer did not send %s in time", gpul_rdma_frame_name(type));

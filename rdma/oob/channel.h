@@ -1,7 +1,7 @@
 /* channel.h — a channel: sends and receives frames over a TCP or Unix socket.
  *
- * A channel never blocks forever: sends go to the socket's buffer and to a small buffer of the channel, and fail if both are
- * full; receives return at once, or wait until a deadline.  Failures are complete records, with the address of the peer. */
+ * A channel never blocks forever: a send fills the socket's buffer, then a small buffer of the channel, and fails if both are full;
+ * a receive returns immediately, or waits until a deadline.  Each gpul_rdma_failure contains the address of the peer. */
 #ifndef GPULOAD_RDMA_OOB_CHANNEL_H
 #define GPULOAD_RDMA_OOB_CHANNEL_H
 
@@ -14,14 +14,13 @@ extern "C" {
 
 typedef struct gpul_rdma_channel gpul_rdma_channel; /* opaque; the struct is defined in channel.c */
 
-/** Connect to a listener.  If the connection is refused (the server has not started yet), try again until
- * the deadline.
+/** Connect to a listener.  If the connection is refused (the server has not started yet), try again until the deadline.
  *
  * @to           the listener; every address of the host is tried
  * @deadline_ns  absolute, in the time of gpul_clock_ns()
  * @out          owned by the caller: gpul_rdma_channel_close(); untouched on failure
  * @err          explains a failure
- * Errors  GPUL_ESYS the name is unknown, the last reason of connect(), or ETIMEDOUT; GPUL_ENOMEM
+ * Errors  GPUL_ESYS the name is unknown, the last error of connect(), or ETIMEDOUT; GPUL_ENOMEM
  * Source  Linux connect(2) */
 gpul_status gpul_rdma_channel_connect(const gpul_rdma_address *to, uint64_t deadline_ns, gpul_rdma_channel **out, gpul_error *err);
 
@@ -34,20 +33,19 @@ gpul_status gpul_rdma_channel_connect(const gpul_rdma_address *to, uint64_t dead
  * Source  Linux tcp(7): TCP_NODELAY, TCP_USER_TIMEOUT */
 gpul_status gpul_rdma_channel_create(int socket, gpul_rdma_channel **out, gpul_error *err);
 
-/* Close the socket.  A peer that reads still receives what was sent before.  NULL is fine. */
+/* Close the socket.  A peer that continues to read receives everything that was sent before.  NULL is fine. */
 void gpul_rdma_channel_close(gpul_rdma_channel *c);
 
 /* Stop sending and receiving: the peer sees the end of the connection, and threads that wait for
  * this channel return.  Any thread may call. */
 void gpul_rdma_channel_shutdown(gpul_rdma_channel *c);
 
-/* Set the time after which the system reports a peer that acknowledges nothing.  Only for TCP;
- * initially 20 s.  Any thread may call. */
+/* Set the time after which the system reports a TCP peer that does not acknowledge sent data; initially 20 s.  Any thread may call. */
 void gpul_rdma_channel_set_limit(gpul_rdma_channel *c, uint64_t limit_ns);
 
 /* Return the socket, for epoll. */
 int gpul_rdma_channel_fd(const gpul_rdma_channel *c);
-/* This end's address of the socket; valid as long as c. */
+/* Return the local address of the socket; valid as long as c. */
 const struct sockaddr *gpul_rdma_channel_local(const gpul_rdma_channel *c);
 /* Return the address of the peer, "10.9.0.2:40312"; valid as long as c. */
 const char *gpul_rdma_channel_peer(const gpul_rdma_channel *c);

@@ -1,4 +1,4 @@
-/* oob_connect.c — connects to a listener, which may start a little later. */
+/* oob_connect.c — connects to a listener, and retries until the deadline, because the listener may start later. */
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -18,9 +18,8 @@ static int left_ms(uint64_t deadline_ns)
 	return ms < INT32_MAX ? (int)ms : INT32_MAX;
 }
 
-/* True if a socket is connected to itself.  If nothing listens on a port of this machine, the
- * system may choose that port for this socket, which then connects to itself (TCP's simultaneous
- * open). */
+/* True if a socket is connected to itself.  This happens if nothing listens on a local port and the system chooses the same port
+ * for this end of the connection (TCP's simultaneous open). */
 static bool is_own_end(int fd)
 {
 	struct sockaddr_storage here = { 0 }, there = { 0 };
@@ -61,14 +60,13 @@ static int try_connect(const struct sockaddr *to, socklen_t n_bytes, uint64_t de
 	return error;
 }
 
-/* True for errors that may pass, because the server starts a little later: nothing listens, the
- * Unix socket does not exist yet, or its queue is full. */
+/* True for errors that a retry may avoid: nothing listens yet, the Unix socket does not exist yet, or its queue is full. */
 static bool may_pass(int error)
 {
 	return error == ECONNREFUSED || error == ENOENT || error == EAGAIN;
 }
 
-/* Try each address once.  Returns 0 or the error to report: one that may pass, else the last one. */
+/* Try each address once.  Returns 0, or the error to report: the first one that a retry may avoid, else the last one. */
 static int try_all(const gpul_rdma_resolved *to, uint64_t deadline_ns, int *fd)
 {
 	int reported = 0;

@@ -16,17 +16,15 @@
 struct gpul_rdma_watched {
 	gpul_rdma_watch *w;
 	gpul_rdma_watched *next;
-	uint64_t id; /* id for epoll: a pointer could belong to an entry that has
-				    * been removed */
+	uint64_t id; /* id for epoll; not a pointer, because a late event could name an entry that has been removed */
 	int fd;
-	gpul_rdma_channel *channel; /* NULL: the entry watches another descriptor */
-	gpul_rdma_lease lease;      /* after add, only the thread uses it */
+	gpul_rdma_channel *channel; /* NULL: the entry watches a descriptor that is not a socket of a connection */
+	gpul_rdma_lease lease;      /* after gpul_rdma_watch_add(), only the watching thread uses it */
 	gpul_rdma_on_failure *on_failure;
 	gpul_rdma_on_readable *on_readable;
 	void *context;
-	bool again; /* the channel may contain whole frames, which epoll does not
-				    * report */
-	bool ended; /* it has failed or ended, or is being removed: no more callbacks */
+	bool again; /* whole frames may be in the channel's buffer, which epoll does not report */
+	bool ended; /* the entry has failed, or is being ended or removed: its callbacks are not called any more */
 	bool said;  /* FAILED or BYE has been sent */
 	bool bye;   /* the peer has closed the connection, with these totals */
 	gpul_rdma_totals totals;
@@ -38,7 +36,8 @@ struct gpul_rdma_watch {
 	pthread_mutex_t lock; /* protects the list, .busy, .stopping, .ended and .said */
 	pthread_cond_t idle;
 	gpul_rdma_watched *all;
-	gpul_rdma_watched *busy; /* the thread works on it without the lock: it must not be removed now */
+	gpul_rdma_watched *busy; /* the entry that the thread handles without holding the lock; remove waits until the thread has
+				  * finished */
 	uint64_t last_id;
 	bool stopping;
 };
@@ -47,8 +46,7 @@ struct gpul_rdma_watch {
 
 enum { MAX_FRAMES = 64 };
 
-/* Stop watching e, and make no further callbacks; the lock is held.  Returns false if e has already
- * ended. */
+/* Stop watching e, and call none of its callbacks again; the caller holds the lock.  Returns false if e had already ended. */
 static bool end_watched(gpul_rdma_watched *e)
 {
 	bool first = !e->ended;
@@ -59,7 +57,7 @@ static bool end_watched(gpul_rdma_watched *e)
 	return first;
 }
 
-/* Receive frames that have arrived, but only a limited number, so that a peer that never stops sending does not hold up the others. */
+/* Receive frames that have arrived, but at most MAX_FRAMES, so that a peer that sends continuously does not delay the other connections. */
 static void receive_frames(gpul_rdma_watched *e, gpul_rdma_failure *why)
 {
 	gpul_rdma_frame frame;
@@ -85,9 +83,8 @@ static void receive_frames(gpul_rdma_watched *e, gpul_rdma_failure *why)
 	e->again = true;
 }
 
-/* Send a heartbeat if the next one is due now or soon (this thread is awake anyway), and check the
- * lease.  The peers do the same, so the heartbeats of all ends of a job come in one burst, and idle
- * threads sleep in between. */
+/* Check the lease, and send a heartbeat if it is due now or soon, since this thread is awake anyway.  The peers do the same, so all
+ * ends of a job send their heartbeats at the same time, and idle threads sleep in between. */
 static void check_lease(gpul_rdma_watched *e, gpul_rdma_failure *why)
 {
 	gpul_rdma_frame beat = { .type = GPUL_RDMA_BEAT };
@@ -96,20 +93,19 @@ static void check_lease(gpul_rdma_watched *e, gpul_rdma_failure *why)
 
 	gpul_rdma_lease_tick(&e->lease, now);
 	if (gpul_rdma_lease_beat_early(&e->lease, now) && gpul_rdma_channel_send(e->channel, &beat, &of_send)) {
-		receive_frames(e, why); /* if the peer has sent its own reason, report that
-					  * instead */
+		receive_frames(e, why); /* the peer may have sent the reason for its failure: report that reason instead */
 		if (!why->status)
 			*why = of_send;
 	}
 	if (!why->status && gpul_rdma_lease_expired(&e->lease, now, &silent)) {
-		receive_frames(e, why); /* this thread may itself have been late */
+		receive_frames(e, why); /* this thread may have been late, with frames waiting */
 		if (!why->status)
 			(void)gpul_rdma_lease_expired(&e->lease, now, why);
 	}
 }
 
-/* Handle the events of e, without the lock, which the caller holds.  events: from epoll; 0: a beat
- * or the expiry is due. */
+/* Handle the events of e.  The caller holds the lock; this function releases it meanwhile.  events: from epoll; 0: a heartbeat or
+ * the expiry of the lease is due. */
 static void serve_watched(gpul_rdma_watched *e, uint32_t events)
 {
 	gpul_rdma_watch *w = e->w;
@@ -126,8 +122,7 @@ static void serve_watched(gpul_rdma_watched *e, uint32_t events)
 		e->on_readable(e->context);
 	pthread_mutex_lock(&w->lock);
 	if (!e->channel && !(events & EPOLLIN))
-		end_watched(e); /* the device has been removed: epoll would report this error
-				  * continuously */
+		end_watched(e); /* the device has been removed, and epoll would report this error again and again */
 	report = why.status && end_watched(e);
 	if (report) {
 		if (!why.peer[0])
@@ -149,7 +144,7 @@ static gpul_rdma_watched *find_watched(const gpul_rdma_watch *w, uint64_t id)
 	return e;
 }
 
-/* Return the time until the next heartbeat or expiry; the lock is held. */
+/* Return the time in ms until the next heartbeat or expiry of a lease; -1: none is due.  The caller holds the lock. */
 static int wait_ms(const gpul_rdma_watch *w)
 {
 	uint64_t until = UINT64_MAX, now = gpul_clock_ns();
@@ -163,10 +158,11 @@ static int wait_ms(const gpul_rdma_watch *w)
 	return until < INT32_MAX ? (int)until : INT32_MAX;
 }
 
-/* Handle the channels that may contain frames, and send heartbeats on the others; the lock is held. */
+/* Read the channels whose buffers may contain frames, and send heartbeats on all channels; the caller holds the lock. */
 static void serve_all(gpul_rdma_watch *w)
 {
-	for (gpul_rdma_watched *e = w->all; e; e = e->next) { /* e stays in the list while it is busy */
+	for (gpul_rdma_watched *e = w->all; e; e = e->next) { /* serve_watched() releases the lock, but e stays in the list while it
+							       * is busy */
 		bool again = e->again;
 
 		e->again = false;
@@ -205,7 +201,7 @@ static void *watch_main(void *argument)
 
 static void wake_thread(gpul_rdma_watch *w)
 {
-	(void)!write(w->wake, &(uint64_t){ 1 }, sizeof(uint64_t)); /* fails only when it is readable already */
+	(void)!write(w->wake, &(uint64_t){ 1 }, sizeof(uint64_t)); /* fails only if the eventfd is already readable */
 }
 
 gpul_status gpul_rdma_watch_create(gpul_rdma_watch **out, gpul_error *err)
@@ -271,7 +267,7 @@ static gpul_status add_watched(gpul_rdma_watch *w, const gpul_rdma_watched *mode
 	} else {
 		e->next = w->all;
 		w->all = e;
-		*out = e; /* set before a callback can read it */
+		*out = e; /* set under the lock, so that callbacks read a valid pointer */
 	}
 	pthread_mutex_unlock(&w->lock);
 	if (error) {
@@ -306,8 +302,7 @@ gpul_status gpul_rdma_watch_add_fd(gpul_rdma_watch *w, int fd, gpul_rdma_on_read
 void gpul_rdma_watch_end(gpul_rdma_watched *e, const gpul_rdma_failure *why, gpul_rdma_totals totals)
 {
 	gpul_rdma_frame frame = { .type = why ? GPUL_RDMA_FAILED : GPUL_RDMA_BYE };
-	gpul_rdma_failure ignored = { 0 }; /* errors are ignored: the peer may have ended
-					     * already */
+	gpul_rdma_failure ignored = { 0 }; /* errors are ignored, because the peer may already be gone */
 	bool said;
 
 	pthread_mutex_lock(&e->w->lock);

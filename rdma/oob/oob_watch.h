@@ -1,9 +1,9 @@
 /* oob_watch.h — a thread that watches the sockets of all connections: it sends heartbeats (BEAT),
- * and reports the end of a peer at once.
+ * and reports immediately that a peer has ended.
  *
- *     add ──> beats out, beats in ──┬── the socket ends, breaks, FAILED, BYE, or the peer is silent ──> on_failure, once
- *                                   ├── end: this side fails or closes: FAILED or BYE is sent
- *                                   └── remove: no callback runs any more
+ *     add ──> exchange heartbeats ──┬── the socket breaks, FAILED, BYE, or the peer is silent ──> on_failure, called once
+ *                                   ├── end: this side fails or closes, and sends FAILED or BYE
+ *                                   └── remove: after this, no callback runs
  *
  * The fabric reports a dead peer only to an end that has operations in flight, and only after its retries.  The socket
  * reports the end of a process within milliseconds, and the lease detects the loss of a machine or of the network. */
@@ -33,8 +33,7 @@ typedef void gpul_rdma_on_readable(void *context);
  * Threads any thread may call; all signals are blocked in the new thread
  * Source  Linux epoll(7) */
 gpul_status gpul_rdma_watch_create(gpul_rdma_watch **out, gpul_error *err);
-void gpul_rdma_watch_destroy(gpul_rdma_watch *w); /* must be called after all entries are removed;
-						    * NULL is fine */
+void gpul_rdma_watch_destroy(gpul_rdma_watch *w); /* must be called after all entries are removed; NULL is fine */
 
 /** Watch a connection; its lease begins.  From now on only the watch receives from the channel.
  *
@@ -51,7 +50,7 @@ void gpul_rdma_watch_destroy(gpul_rdma_watch *w); /* must be called after all en
 gpul_status gpul_rdma_watch_add(gpul_rdma_watch *w, gpul_rdma_channel *c, uint64_t limit_ns, uint64_t peer_limit_ns,
 				gpul_rdma_on_failure *on_failure, void *context, gpul_rdma_watched **out, gpul_error *err);
 
-/** Watch another descriptor, such as that of a NIC's asynchronous events.
+/** Watch a descriptor that is not a connection, such as the one of a NIC's asynchronous events.
  *
  * @w            watch
  * @fd           borrowed until gpul_rdma_watch_remove(); non-blocking
@@ -68,10 +67,9 @@ gpul_status gpul_rdma_watch_add_fd(gpul_rdma_watch *w, int fd, gpul_rdma_on_read
  * now on; one may still be running.  Only the first call has an effect.  Never blocks.  Any thread may call, also in a callback. */
 void gpul_rdma_watch_end(gpul_rdma_watched *e, const gpul_rdma_failure *why, gpul_rdma_totals totals);
 
-/* Stop watching: when this returns, the callback is not running and will not be called.  The caller
- * must not hold a lock that the callback takes.  Nothing is sent: call gpul_rdma_watch_end() first,
- * or the peer reports that this process has ended.  NULL is fine.  Any thread except the watch's
- * may call. */
+/* Stop watching: when this returns, the callback is not running and will not be called again, so the caller must not hold a lock
+ * that the callback takes.  Sends nothing: call gpul_rdma_watch_end() first, otherwise the peer reports that this process has
+ * ended.  NULL is fine.  Any thread except the watch's may call. */
 void gpul_rdma_watch_remove(gpul_rdma_watched *e);
 
 #ifdef __cplusplus

@@ -1,11 +1,10 @@
-/* oob_wire.h — encodes and decodes the frames that both ends exchange over a socket, in addition to the fabric.  No
- * I/O.
+/* oob_wire.h — encodes and decodes the frames that both ends exchange over a socket, in addition to the fabric.  No I/O.
  *
  *     client ── HELLO ──────────────────> server    what this end can do; where its slots and queue pairs are
- *            <── WELCOME ────────────────           the same of the server, negotiated values; or REFUSED and the reason
+ *            <── WELCOME ────────────────           the same about the server, with negotiated values; or REFUSED
  *            ── READY ──────────────────>           the client's queue pairs are connected
- *            <── BEAT ───────── BEAT ────>          the lease: this end is alive
- *            <── FAILED ┄ or ┄ BYE ──────>          the end, with the reason
+ *            <── BEAT ───────── BEAT ────>          a heartbeat: this end is alive
+ *            <── FAILED ┄ or ┄ BYE ──────>          the connection ends; FAILED contains the reason
  *
  * With a secret, IDENTIFY, CHALLENGE and PROOF come before HELLO: proof.h.
  *
@@ -46,7 +45,7 @@ typedef enum gpul_rdma_frame_type {
 	GPUL_RDMA_PROOF,
 } gpul_rdma_frame_type;
 
-/* bits of gpul_rdma_hello.flags */
+/* bit values of gpul_rdma_hello.flags */
 enum { GPUL_RDMA_HELLO_ORDERED = 1, GPUL_RDMA_HELLO_CONTROL_DATAGRAMS = 2 };
 
 /* The payload of HELLO and WELCOME; on the wire it ends after description_bytes of the description.
@@ -65,18 +64,14 @@ typedef struct gpul_rdma_hello {
 	uint32_t striping; /* a value of gpul_rdma_striping */
 	uint32_t qp_type;  /* a value of gpul_rdma_qp_type */
 	uint32_t flags;
-	uint32_t lease_ms;  /* a peer that is silent for longer is considered dead by this
-				        * end; 10 ms to 1 h */
-	uint32_t notice_ms; /* how long this end takes to detect that the peer is dead; 0:
-					* unknown; at most 1 day */
+	uint32_t lease_ms;  /* lease: this end considers a peer dead that is silent for longer; 10 ms to 1 h */
+	uint32_t notice_ms; /* time that this end needs to detect a dead peer; 0: unknown; at most 1 day */
 	uint32_t pid;
 	uint32_t description_bytes;
-	gpul_rdma_remote slots;                               /* address of this end's slots, which the other end
-					* writes */
-	char backend[16];                                     /* such as "verbs" or "libfabric" */
-	char host[64];                                        /* for display */
-	unsigned char description[GPUL_RDMA_MAX_DESCRIPTION]; /* description of the path, written by the
-								* backend */
+	gpul_rdma_remote slots;                               /* address of this end's slots, which the other end writes */
+	char backend[16];                                     /* name of the backend: "verbs" or "libfabric" */
+	char host[64];                                        /* host name, only for messages */
+	unsigned char description[GPUL_RDMA_MAX_DESCRIPTION]; /* how to connect to the path; only the peer's backend reads it */
 } gpul_rdma_hello;
 static_assert(offsetof(gpul_rdma_hello, slots) == 48 && offsetof(gpul_rdma_hello, backend) == 72 &&
 		      offsetof(gpul_rdma_hello, description) == 152,
@@ -102,21 +97,18 @@ typedef struct gpul_rdma_frame {
 	};
 } gpul_rdma_frame;
 
-/* Encode a frame; returns the number of bytes.  Unprintable characters in a failure's texts become
- * '?'. */
+/* Encode a frame; returns the number of bytes.  Unprintable characters in a failure's texts become '?'. */
 size_t gpul_rdma_frame_encode(const gpul_rdma_frame *frame, unsigned char out[GPUL_RDMA_FRAME_BYTES]);
 
-/** Read the frame at the start of the bytes that have arrived so far; they may end anywhere.
+/** Decode the first frame of the bytes that have arrived so far, which may end in the middle of a frame.
  *
  * @bytes    not trusted
  * @n_bytes  their number; GPUL_RDMA_FRAME_BYTES are always enough for a whole frame
- * @out      filled if *used > 0: numbers are in range, texts are terminated and printable; a
- *           failure has by_peer = 1 and an empty .peer, because this end's address as its sender
- *           sees it is useless here
+ * @out      filled if *used > 0: numbers are in range, texts are terminated and printable; a failure has by_peer = 1 and an empty
+ *           .peer, because the address in it is only this end's address as the sender sees it
  * @used     size of the frame; 0: it is not complete yet
  * @err      explains a failure
- * Errors  GPUL_EFORMAT, as soon as the bytes cannot become a valid frame; the stream is then
- * unusable */
+ * Errors  GPUL_EFORMAT, as soon as the bytes cannot become a valid frame; the stream is then unusable */
 gpul_status gpul_rdma_frame_decode(const void *bytes, size_t n_bytes, gpul_rdma_frame *out, size_t *used, gpul_error *err);
 
 /* Return the name of a frame type, such as "HELLO"; "?" for an unknown type. */

@@ -8,15 +8,15 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* An end of a TCP connection in the form of /proc/net/tcp and tcp6: the address as 32-bit words in this machine's byte order, and
- * the port. */
+/* One end of a TCP connection in the format of /proc/net/tcp and tcp6: the address as 32-bit words in this machine's byte order,
+ * and the port. */
 struct tcp_end {
 	char address[33];
 	unsigned port;
 };
 
-/* Write an address in the form of these files.  For IPv4 in an IPv6 socket, the other end is an IPv4 socket.  Returns false if it is
- * not TCP. */
+/* Convert an address to the format of these files.  A socket with an IPv4-mapped IPv6 address has an IPv4 socket at its other end.
+ * Returns false if the address is not of TCP. */
 static bool print_end(const struct sockaddr_storage *a, struct tcp_end *out)
 {
 	const struct sockaddr_in6 *v6 = (const void *)a;
@@ -37,8 +37,8 @@ static bool print_end(const struct sockaddr_storage *a, struct tcp_end *out)
 	return true;
 }
 
-/* Find the user who owns the socket from `theirs` to `ours` in a file such as /proc/net/tcp.  Returns false if the file does not list
- * the socket, or lists it with inode 0: its process has closed it, and the kernel shows root as its user. */
+/* Find the user who owns the socket from `theirs` to `ours` in a file such as /proc/net/tcp.  Returns false if the file does not
+ * contain it, or shows inode 0: then its process has closed the socket, and the kernel gives root as the user. */
 static bool find_in_table(const char *path, const struct tcp_end *theirs, const struct tcp_end *ours, unsigned *uid)
 {
 	FILE *f = fopen(path, "re");

@@ -20,7 +20,7 @@ static void lock_path(const char *path, char out[128])
 	snprintf(out, 128, "%s.lock", path);
 }
 
-/* Lock PATH.lock.  The kernel releases the lock when its process ends, but the socket file remains.  Returns 0 or errno. */
+/* Lock PATH.lock.  The kernel releases the lock when the process that holds it ends, but its socket file remains.  Returns 0 or errno. */
 static int lock_unix_path(const char *path, int *out)
 {
 	char lock[128];
@@ -41,11 +41,11 @@ static int lock_unix_path(const char *path, int *out)
 			*out = fd;
 			return 0;
 		}
-		close(fd); /* its owner has just removed the file */
+		close(fd); /* another process removed the file between open() and flock(): try again */
 	}
 }
 
-/* True if a process listens on the path: it may be a program that does not use the lock. */
+/* True if a process listens on the path: a program that does not use the lock may do so. */
 static bool has_listener(const char *path)
 {
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
@@ -53,14 +53,14 @@ static bool has_listener(const char *path)
 	bool has;
 
 	if (fd < 0)
-		return true; /* assume so, because it is unknown */
+		return true; /* cannot be tested, so assume that a process listens */
 	snprintf(un.sun_path, sizeof un.sun_path, "%s", path);
 	has = connect(fd, (struct sockaddr *)&un, sizeof un) == 0 || (errno != ECONNREFUSED && errno != ENOENT);
 	close(fd);
 	return has;
 }
 
-/* Remove the socket of a process that has ended; the lock is held.  Returns 0 or errno. */
+/* Remove the socket of a process that has ended; the caller holds the lock.  Returns 0 or errno. */
 static int remove_dead_socket(const char *path)
 {
 	struct stat there;
@@ -68,7 +68,7 @@ static int remove_dead_socket(const char *path)
 	if (lstat(path, &there))
 		return errno == ENOENT ? 0 : errno;
 	if (!S_ISSOCK(there.st_mode))
-		return EEXIST; /* only sockets are removed */
+		return EEXIST; /* never remove a file that is not a socket */
 	if (has_listener(path))
 		return EADDRINUSE;
 	return unlink(path) && errno != ENOENT ? errno : 0;
@@ -81,7 +81,7 @@ static void unlock_unix_path(gpul_rdma_port *p)
 	if (p->lock_fd < 0)
 		return;
 	lock_path(p->path, lock);
-	(void)unlink(lock); /* removed before the lock is released */
+	(void)unlink(lock); /* removed while the lock is held, so that no other process has locked this file */
 	close(p->lock_fd);
 }
 
@@ -104,7 +104,7 @@ static int listen_at(const struct sockaddr *at, socklen_t n_bytes, gpul_rdma_por
 	if (bind(p->fd, at, n_bytes) || listen(p->fd, BACKLOG) || getsockname(p->fd, (struct sockaddr *)&bound, &n_bound))
 		goto close_fd;
 	gpul_rdma_sockaddr_print((struct sockaddr *)&bound, n_bound, p->name);
-	/* struct sockaddr_in6 has the port at the same place */
+	/* sockaddr_in6 has the port at the same offset as sockaddr_in */
 	p->number = bound.ss_family == AF_UNIX ? 0 : ntohs(((struct sockaddr_in *)&bound)->sin_port);
 	return 0;
 close_fd:

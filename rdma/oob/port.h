@@ -10,16 +10,15 @@ extern "C" {
 
 typedef struct gpul_rdma_port {
 	int fd;                             /* non-blocking */
-	int lock_fd;                        /* holds flock() on PATH.lock while this process owns the Unix
-				* socket; -1: TCP */
+	int lock_fd;                        /* holds flock() on PATH.lock while this process uses the Unix socket; -1: TCP */
 	char path[108];                     /* path of the Unix socket; "": TCP */
 	unsigned number;                    /* TCP port */
-	char name[GPUL_RDMA_ADDRESS_BYTES]; /* "0.0.0.0:18515", "unix:/run/x.sock" */
+	char name[GPUL_RDMA_ADDRESS_BYTES]; /* address of the listener: "0.0.0.0:18515", "unix:/run/x.sock" */
 } gpul_rdma_port;
 
 /** Listen.
  *
- * A Unix socket that a killed process has left is replaced, because its lock is free.
+ * A Unix socket that a killed process has left is replaced, because the kernel has released the lock of that process.
  *
  * @address  "": all IPv4 and IPv6 addresses; port 0: the system chooses one
  * @out      owned by the caller: gpul_rdma_port_close(); untouched on failure

@@ -1,4 +1,4 @@
-/* proof.c — makes keys, random numbers and proofs. */
+/* proof.c — derives keys, gets random numbers, and computes proofs. */
 #include "rdma/oob/proof.h"
 
 #include <string.h>

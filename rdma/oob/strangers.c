@@ -15,7 +15,7 @@
 #include "rdma/oob/port.h"
 
 enum { FREE, SILENT, CHALLENGED, PROVED, GREETED, WELCOMED, READY };
-/* epoll ids; smaller ids are indices of clients */
+/* ids of other descriptors in epoll events; smaller ids are indices of clients */
 enum { LISTENER = GPUL_RDMA_MAX_STRANGERS, WAKE, N_SOURCES };
 enum { HELLO_MS = 10000, READY_MS = 10000 };
 static const uint64_t PAUSE_NS = 100000000;
@@ -25,13 +25,12 @@ struct gpul_rdma_strangers {
 	int epoll, wake;
 	uint64_t hello_ns, ready_ns;
 	bool has_key, expects;
-	bool refused_proof; /* .refused describes a client with a wrong proof, not one that
-				    * has sent none */
+	bool refused_proof; /* .refused is about a client with a wrong proof, rather than one without a proof */
 	unsigned char key[GPUL_SHA256_BYTES];
 	gpul_rdma_identity expected;
 	char refused[GPUL_RDMA_ADDRESS_BYTES + 220], pending[GPUL_RDMA_ADDRESS_BYTES + 220];
-	uint64_t paused_until_ns; /* not 0: there is no free entry or descriptor for another
-				    * client, so the listener is not polled until then */
+	uint64_t paused_until_ns; /* not 0: until this time the listener is not polled, because no entry or descriptor is free for
+				   * another client */
 	gpul_rdma_stranger all[GPUL_RDMA_MAX_STRANGERS];
 };
 
@@ -110,8 +109,7 @@ unsigned gpul_rdma_strangers_port(const gpul_rdma_strangers *s)
 
 void gpul_rdma_strangers_wake(gpul_rdma_strangers *s)
 {
-	(void)!write(s->wake, &(uint64_t){ 1 }, sizeof(uint64_t)); /* fails only if the eventfd is already
-								     * readable */
+	(void)!write(s->wake, &(uint64_t){ 1 }, sizeof(uint64_t)); /* fails only if the eventfd is already readable */
 }
 
 void gpul_rdma_strangers_expect(gpul_rdma_strangers *s, const gpul_rdma_identity *identity)
@@ -123,7 +121,7 @@ void gpul_rdma_strangers_expect(gpul_rdma_strangers *s, const gpul_rdma_identity
 
 /* ---- one stranger (a client that has connected, but has not been accepted yet) ---------------------------------------- */
 
-/* True while a client must send something: its socket is polled, and its time is limited. */
+/* True while the client's next frame is awaited: the socket is then polled, and a time limit applies. */
 static bool is_watched(const gpul_rdma_stranger *who)
 {
 	return who->state == SILENT || who->state == CHALLENGED || who->state == PROVED || who->state == WELCOMED;
@@ -145,7 +143,7 @@ gpul_rdma_channel *gpul_rdma_stranger_take(gpul_rdma_strangers *s, gpul_rdma_str
 		unwatch(s, gpul_rdma_channel_fd(c));
 	*who = (gpul_rdma_stranger){ .state = FREE };
 	if (s->paused_until_ns)
-		s->paused_until_ns = 1; /* an entry has become free */
+		s->paused_until_ns = 1; /* an entry is free again: continue to accept immediately */
 	return c;
 }
 
@@ -157,9 +155,9 @@ static void describe_stranger(const gpul_rdma_stranger *who, const char *reason,
 	snprintf(out, out_bytes, "%s%s: %s", gpul_rdma_channel_peer(who->channel), owner, reason);
 }
 
-/* Record a client that is dropped before its HELLO, for the message of a time-out.  A client with
- * another secret detects that before this side, and disconnects.  Of clients that sent nothing, or
- * invalid data, only the first one is recorded, because there may be very many. */
+/* Record a client that is dropped before its HELLO, for the message of a time-out.  A client with another secret detects the
+ * difference first, and disconnects after the challenge: always record it.  Of clients that sent nothing or invalid data only the
+ * first is recorded, because there may be many. */
 static void note_dropped(gpul_rdma_strangers *s, const gpul_rdma_stranger *who, const gpul_rdma_failure *why)
 {
 	const bool began = who->state == CHALLENGED;
@@ -197,7 +195,7 @@ const char *gpul_rdma_strangers_refused(gpul_rdma_strangers *s)
 	return s->pending;
 }
 
-/* Close a client's connection.  Returns true if the caller must be informed; *out is then the event. */
+/* Close a client's connection.  Returns true if the caller of gpul_rdma_strangers_next() must be informed; *out is then the event. */
 static bool drop_stranger(gpul_rdma_strangers *s, gpul_rdma_stranger *who, const gpul_rdma_failure *why, gpul_rdma_stranger_event *out)
 {
 	bool known = who->state == WELCOMED;
@@ -220,8 +218,8 @@ static void describe_late(const gpul_rdma_strangers *s, const gpul_rdma_stranger
 			     (double)(who->state == WELCOMED ? s->ready_ns : s->hello_ns) / 1e9);
 }
 
-/* Report a client's HELLO or READY, and stop polling the client until the caller has answered, so
- * that a client that continues to send costs no time. */
+/* Report a client's HELLO or READY, and stop polling its socket until the caller has reacted, so that further frames of the client
+ * cost no time. */
 static bool report_stranger(gpul_rdma_strangers *s, gpul_rdma_stranger *who, int state, gpul_rdma_stranger_event_kind kind,
 			    gpul_rdma_stranger_event *out)
 {
@@ -231,8 +229,8 @@ static bool report_stranger(gpul_rdma_strangers *s, gpul_rdma_stranger *who, int
 	return true;
 }
 
-/* Refuse a client that has not proved that it knows the secret; other clients and the wait
- * continue.  Returns false: there is no event. */
+/* Refuse a client that has not proved that it knows the secret.  Returns false, because this causes no event: the wait for other
+ * clients continues. */
 static bool refuse_unproved(gpul_rdma_strangers *s, gpul_rdma_stranger *who, const char *reason)
 {
 	const gpul_log_level level = s->refused_proof ? GPUL_LOG_INFO : GPUL_LOG_NOTICE;
@@ -246,8 +244,8 @@ static bool refuse_unproved(gpul_rdma_strangers *s, gpul_rdma_stranger *who, con
 	return false;
 }
 
-/* Answer an IDENTIFY.  The identity is compared only after the proof, so that an unknown client
- * cannot learn the expected one. */
+/* Send a CHALLENGE after an IDENTIFY.  The client's identity is compared only after its proof, so that a client without the secret
+ * cannot learn the expected identity. */
 static bool challenge_stranger(gpul_rdma_strangers *s, gpul_rdma_stranger *who, const gpul_rdma_frame *identify)
 {
 	const gpul_rdma_credentials *from = &identify->credentials;
@@ -265,8 +263,8 @@ static bool challenge_stranger(gpul_rdma_strangers *s, gpul_rdma_stranger *who, 
 	gpul_rdma_make_proof(s->key, GPUL_RDMA_CLIENT, &from->identity, from->nonce, frame.credentials.nonce, who->proof);
 	who->state = CHALLENGED;
 	if (gpul_rdma_channel_send(who->channel, &frame, &why))
-		(void)drop_stranger(s, who, &why, &(gpul_rdma_stranger_event){ 0 }); /* no event, because the caller has not
-										       * sent it a WELCOME */
+		(void)drop_stranger(s, who, &why, &(gpul_rdma_stranger_event){ 0 }); /* no event: the client has not received a WELCOME,
+										      * so the caller has no connection to release */
 	return false;
 }
 
@@ -285,7 +283,7 @@ static bool check_proof(gpul_rdma_strangers *s, gpul_rdma_stranger *who, const g
 	return refuse_unproved(s, who, text);
 }
 
-/* Handle a frame.  Returns true if there is an event; else the client may have been dropped or refused. */
+/* Handle a frame.  Returns true if it causes an event; if not, the client may have been dropped or refused. */
 static bool handle_frame(gpul_rdma_strangers *s, gpul_rdma_stranger *who, const gpul_rdma_frame *frame, gpul_rdma_stranger_event *out)
 {
 	gpul_rdma_failure why = { 0 };
@@ -344,7 +342,7 @@ gpul_status gpul_rdma_stranger_welcome(gpul_rdma_strangers *s, gpul_rdma_strange
 void gpul_rdma_stranger_refuse(gpul_rdma_strangers *s, gpul_rdma_stranger *who, const gpul_rdma_failure *why)
 {
 	gpul_rdma_frame frame = { .type = GPUL_RDMA_REFUSED, .failure = *why };
-	gpul_rdma_failure ignored = { 0 }; /* the peer has closed the connection */
+	gpul_rdma_failure ignored = { 0 }; /* the send fails only if the client has already disconnected */
 
 	(void)gpul_rdma_channel_send(who->channel, &frame, &ignored);
 	gpul_rdma_channel_close(gpul_rdma_stranger_take(s, who));
@@ -352,7 +350,7 @@ void gpul_rdma_stranger_refuse(gpul_rdma_strangers *s, gpul_rdma_stranger *who, 
 
 /* ---- accept --------------------------------------------------------------------------------------------------------- */
 
-/* Find an entry for another client: a free one, or that of the oldest client without proof and HELLO. */
+/* Find an entry for another client: a free one, or the entry of the oldest client that has sent neither proof nor HELLO. */
 static gpul_rdma_stranger *find_place(gpul_rdma_strangers *s, gpul_rdma_stranger_event *out)
 {
 	gpul_rdma_stranger *oldest = NULL;
@@ -370,11 +368,11 @@ static gpul_rdma_stranger *find_place(gpul_rdma_strangers *s, gpul_rdma_stranger
 	(void)gpul_rdma_fail(&why, GPUL_ESYS, EBUSY, "handshake", NULL,
 			     "dropped without a HELLO message, because %d clients, the limit, are waiting to be accepted",
 			     GPUL_RDMA_MAX_STRANGERS);
-	(void)drop_stranger(s, oldest, &why, out); /* a silent client causes no event */
+	(void)drop_stranger(s, oldest, &why, out); /* returns false: a client without HELLO causes no event */
 	return oldest;
 }
 
-/* Stop accepting for a while, because epoll would report the waiting clients continuously. */
+/* Stop accepting for PAUSE_NS: epoll would otherwise report the waiting clients continuously. */
 static void pause_listener(gpul_rdma_strangers *s)
 {
 	unwatch(s, s->port.fd);
@@ -403,7 +401,7 @@ static void accept_one(gpul_rdma_strangers *s, gpul_rdma_stranger_event *out)
 		pause_listener(s);
 	}
 	if (fd < 0)
-		return; /* other errors: the client has disconnected */
+		return; /* other errors mean that the client has already disconnected */
 	if (gpul_rdma_channel_create(fd, &who->channel, &err)) {
 		gpul_log(GPUL_LOG_INFO, "rdma", "%s: refused a client: %s", s->port.name, err.text);
 		close(fd);
@@ -430,8 +428,7 @@ static bool check_deadlines(gpul_rdma_strangers *s, uint64_t now, gpul_rdma_stra
 
 		if (!is_watched(who) || now < who->deadline_ns)
 			continue;
-		/* This process may itself have been late: read what has arrived before dropping the
-		 * client. */
+		/* This thread may have been late: read what has arrived before dropping the client. */
 		if (read_stranger(s, who, out))
 			return true;
 		if (who->state == FREE)
@@ -458,8 +455,8 @@ static int wait_ms(const gpul_rdma_strangers *s, uint64_t now, uint64_t deadline
 	return until < INT32_MAX ? (int)until : INT32_MAX;
 }
 
-/* Read from the clients that are readable, first from those that have got a WELCOME: their leases
- * are running, and answering a HELLO takes long.  Returns true if there is an event. */
+/* Read from the clients whose sockets are readable, first from those that have received a WELCOME: their leases are running, and
+ * handling a HELLO takes long.  Returns true if there is an event. */
 static bool read_ready(gpul_rdma_strangers *s, const struct epoll_event *ready, int n, gpul_rdma_stranger_event *out)
 {
 	for (int pass = 0; pass < 2; pass++)
@@ -499,7 +496,7 @@ gpul_status gpul_rdma_strangers_next(gpul_rdma_strangers *s, uint64_t deadline_n
 			}
 			may_accept |= source == LISTENER;
 		}
-		if (read_ready(s, ready, n, out)) /* done before accept: a client whose HELLO has arrived keeps its entry */
+		if (read_ready(s, ready, n, out)) /* before accept, so that accept does not drop a client whose HELLO has already arrived */
 			return GPUL_OK;
 		if (may_accept)
 			accept_one(s, out);

@@ -2,12 +2,12 @@
  *
  *     accept ──> silent ── HELLO ──> greeted ── welcome() ──> welcomed ── READY ──> ready ── take() ──> a connection
  *                  │                    │ refuse()               │
- *                  └── 10 s, garbage ───┴────── its deadline, FAILED, the end of its process ──> gone
+ *                  └── 10 s, garbage ───┴─── time limit, FAILED, process ended ──> gone
  *
- * With a key, a client proves first that it knows the secret (proof.h), and for what it connects: silent ── IDENTIFY ──> challenged
- * ── PROOF ──> proved ── HELLO.  Clients that fail to do so are refused, and never cause an event.
+ * With a key, a client first proves that it knows the secret (proof.h), and states the purpose of the connection: silent
+ * ── IDENTIFY ──> challenged ── PROOF ──> proved ── HELLO.  Clients that fail to do so are refused, and never cause an event.
  *
- * A client cannot hold up the listener or other clients, whatever it sends or does not send. */
+ * Whatever a client sends or does not send, it cannot delay the listener or other clients. */
 #ifndef GPULOAD_RDMA_OOB_STRANGERS_H
 #define GPULOAD_RDMA_OOB_STRANGERS_H
 
@@ -22,11 +22,11 @@ enum { GPUL_RDMA_MAX_STRANGERS = 64 };
 typedef struct gpul_rdma_strangers gpul_rdma_strangers; /* opaque; the struct is defined in strangers.c */
 
 typedef struct gpul_rdma_stranger {
-	gpul_rdma_channel *channel;  /* for reading only */
-	gpul_rdma_hello hello;       /* for reading only; valid after its event */
-	gpul_rdma_identity identity; /* read only; has been proved; all 0 without a key */
-	void *user;                  /* for the caller; NULL initially */
-	int state;                   /* private, as is the rest */
+	gpul_rdma_channel *channel;  /* the caller must not change it */
+	gpul_rdma_hello hello;       /* the caller must not change it; valid after the HELLO event */
+	gpul_rdma_identity identity; /* the caller must not change it; the client has proved it; all 0 without a key */
+	void *user;                  /* the caller's pointer; initially NULL */
+	int state;                   /* private, like all members below */
 	uint64_t since_ns, deadline_ns;
 	unsigned char proof[GPUL_SHA256_BYTES]; /* the proof that the client must send */
 } gpul_rdma_stranger;
@@ -35,14 +35,13 @@ typedef enum gpul_rdma_stranger_event_kind {
 	GPUL_RDMA_STRANGER_NONE,  /* the deadline has passed, or gpul_rdma_strangers_wake() was called */
 	GPUL_RDMA_STRANGER_HELLO, /* call welcome() or refuse(), now or later */
 	GPUL_RDMA_STRANGER_READY, /* call take() */
-	GPUL_RDMA_STRANGER_GONE,  /* a client that had got a WELCOME has ended and is already
-				    * removed: release what was created for it */
+	GPUL_RDMA_STRANGER_GONE,  /* a client has ended after its WELCOME, and has been removed: release what was created for it */
 } gpul_rdma_stranger_event_kind;
 
 typedef struct gpul_rdma_stranger_event {
 	gpul_rdma_stranger_event_kind kind;
 	gpul_rdma_stranger *who; /* the client, for HELLO and READY; NULL for GONE */
-	void *user;              /* the .user of the client, also for GONE */
+	void *user;              /* the .user of the client; valid for GONE, too */
 	gpul_rdma_failure why;   /* for GONE: why the client has ended */
 } gpul_rdma_stranger_event;
 
@@ -61,29 +60,27 @@ typedef struct gpul_rdma_strangers_desc {
  * Errors  GPUL_ENOMEM; as gpul_rdma_port_open()
  * Threads one thread at a time, except wake */
 gpul_status gpul_rdma_strangers_create(const gpul_rdma_strangers_desc *desc, gpul_rdma_strangers **out, gpul_error *err);
-void gpul_rdma_strangers_destroy(gpul_rdma_strangers *s); /* closes the connections of all pending
-							    * clients; NULL is fine */
+void gpul_rdma_strangers_destroy(gpul_rdma_strangers *s); /* closes the connections of all pending clients; NULL is fine */
 
-/* Return the address of the listener, "0.0.0.0:18515", valid as long as s; and its TCP port, 0 for a Unix
- * socket. */
+/* Return the address of the listener, such as "0.0.0.0:18515", valid as long as s. */
 const char *gpul_rdma_strangers_name(const gpul_rdma_strangers *s);
 unsigned gpul_rdma_strangers_port(const gpul_rdma_strangers *s);
 
-/* From now on, refuse clients that prove another identity; NULL: accept any identity. */
+/* Refuse clients that prove another identity from now on; NULL: accept any identity. */
 void gpul_rdma_strangers_expect(gpul_rdma_strangers *s, const gpul_rdma_identity *identity);
 
-/* Describe the client that the message of a time-out mentions, "10.9.0.2:40312 (uid 65534): it has
- * another secret": the last one that was refused because of its proof, or the first one that was
- * dropped before HELLO, or one that has sent nothing so far; "": none.  Valid until the next call. */
+/* Describe a client for the message of a time-out, "10.9.0.2:40312 (uid 65534): it has another secret": the last one that was
+ * refused because of its proof, else the first one that was dropped before HELLO, else one that has sent nothing yet; "": none.
+ * Valid until the next call. */
 const char *gpul_rdma_strangers_refused(gpul_rdma_strangers *s);
 
 /** Wait for the next event.
  *
  * @s            strangers
- * @deadline_ns  absolute, in the time of gpul_clock_ns(); 0: return at once; UINT64_MAX: none
+ * @deadline_ns  absolute, in the time of gpul_clock_ns(); 0: return immediately; UINT64_MAX: none
  * @out          the event
  * @err          explains a failure
- * Errors  GPUL_ESYS the system failed to wait; a client's mistakes are events, or only log lines
+ * Errors  GPUL_ESYS epoll failed; errors of clients are only events or log lines
  * Threads one thread at a time
  * Source  Linux epoll(7) */
 gpul_status gpul_rdma_strangers_next(gpul_rdma_strangers *s, uint64_t deadline_ns, gpul_rdma_stranger_event *out, gpul_error *err);

@@ -40,8 +40,8 @@ void gpul_rdma_lease_tick(gpul_rdma_lease *l, uint64_t now_ns)
 {
 	uint64_t gap_ns = now_ns > l->last_tick_ns ? now_ns - l->last_tick_ns : 0;
 
-	/* A short gap is just the delay of a busy machine: subtracting it would delay the report of
-	 * a dead peer beyond the announced limit. */
+	/* Only a long gap between two ticks means that this process was stopped.  A shorter gap is the usual delay of a busy machine;
+	 * subtracting it would delay the report of a dead peer beyond the limit. */
 	if (gap_ns > l->limit_ns / 2)
 		gpul_rdma_lease_received(l, l->last_heard_ns + gap_ns < now_ns ? l->last_heard_ns + gap_ns : now_ns);
 	if (gap_ns)

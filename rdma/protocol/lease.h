@@ -1,12 +1,11 @@
 /* lease.h — detects a dead peer.  Each end sends heartbeats ("beats") regularly, and considers the peer dead if it
- * has received nothing from it for longer than the limit.  No clock inside: the caller supplies the time.
+ * has received nothing from it for longer than the limit.  This file reads no clock: the caller passes the time.
  *
  *     begin ──┬── beat_due: send a beat ──┐
- *             ├── received: any frame ────┤ again at next()
+ *             ├── received: any frame ────┤ again at the time of next()
  *             └── tick, expired? ─────────┘──> a failure record
  *
- * The fabric alone cannot detect a dead peer: an end that waits for a message has no operation in flight that could
- * fail. */
+ * The fabric alone cannot detect a dead peer: an end that waits for a message has no operation in flight that could fail. */
 #ifndef GPULOAD_RDMA_PROTOCOL_LEASE_H
 #define GPULOAD_RDMA_PROTOCOL_LEASE_H
 
@@ -19,7 +18,7 @@
 extern "C" {
 #endif
 
-/* number of beats within the limit: 7 may be late or lost */
+/* number of heartbeats within the limit, so that up to 7 may be late or lost */
 enum { GPUL_RDMA_BEATS = 8 };
 
 typedef struct gpul_rdma_lease {
@@ -28,22 +27,21 @@ typedef struct gpul_rdma_lease {
 	uint64_t last_sent_ns, last_heard_ns, last_tick_ns;
 } gpul_rdma_lease;
 
-/* Begin: the times of the last receipt and of the last beat are set to the current time.  limit_ns:
- * this end's limit; peer_limit_ns: the peer's, which beats must meet.  Both are at least 1000. */
+/* Begin a lease: the last receipt and the last heartbeat count as now.  limit_ns: this end's limit; peer_limit_ns: the peer's
+ * limit, for which this end's heartbeats must be frequent enough.  Both are at least 1000. */
 gpul_rdma_lease gpul_rdma_lease_begin(uint64_t limit_ns, uint64_t peer_limit_ns, uint64_t now_ns);
 
-/* Report that something was received from the peer. */
+/* Note that something was received from the peer. */
 void gpul_rdma_lease_received(gpul_rdma_lease *l, uint64_t now_ns);
 
-/* True if a beat must be sent now, which then counts as sent. */
+/* True if a heartbeat must be sent now; it then counts as sent. */
 bool gpul_rdma_lease_beat_due(gpul_rdma_lease *l, uint64_t now_ns);
-/* Like gpul_rdma_lease_beat_due(), but a beat is due after half of the interval already.  For a
- * thread that is awake, so that beats to several peers and beats of both ends are sent at the
- * same time. */
+/* Like gpul_rdma_lease_beat_due(), but a heartbeat is already due after half of the interval.  A thread that is awake for another
+ * reason calls this, so that heartbeats to all peers and from both ends are sent at the same time. */
 bool gpul_rdma_lease_beat_early(gpul_rdma_lease *l, uint64_t now_ns);
 
-/* Call at least as often as beats are due.  If the last call was long ago, this process was stopped (Ctrl-Z, a debugger): that
- * time does not count as silence of the peer, which may have been stopped as well. */
+/* Note that this process is running; call at least as often as heartbeats are due.  If the last call was long ago, this process was
+ * stopped (Ctrl-Z, a debugger): that time does not count as silence of the peer, which may have been stopped, too. */
 void gpul_rdma_lease_tick(gpul_rdma_lease *l, uint64_t now_ns);
 
 /** Check whether the peer is considered dead.
@@ -54,7 +52,7 @@ void gpul_rdma_lease_tick(gpul_rdma_lease *l, uint64_t now_ns);
  * Threads  one thread per lease */
 bool gpul_rdma_lease_expired(const gpul_rdma_lease *l, uint64_t now_ns, gpul_rdma_failure *why);
 
-/* Get the time of the next beat or of the expiry, whichever comes first. */
+/* Return the time of the next heartbeat or of the expiry, whichever is earlier. */
 uint64_t gpul_rdma_lease_next(const gpul_rdma_lease *l);
 
 #ifdef __cplusplus

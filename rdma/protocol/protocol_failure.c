@@ -1,4 +1,4 @@
-/* protocol_failure.c — records a failure once, and writes it as one line. */
+/* protocol_failure.c — records the first failure, and formats it as one line. */
 #include "rdma/protocol/protocol_failure.h"
 
 #include <errno.h>
@@ -25,7 +25,7 @@ gpul_status gpul_rdma_fail(gpul_rdma_failure *f, gpul_status status, int native,
 	return f->status;
 }
 
-/* Write " after 7.52 s", or nothing for 0. */
+/* Write " after 7.52 s"; for 0 write "". */
 static void print_time(uint64_t ns, char *out, size_t out_bytes)
 {
 	if (ns >= 1000000000)
@@ -46,7 +46,7 @@ gpul_status gpul_rdma_failure_error(const gpul_rdma_failure *f, gpul_error *err)
 		return GPUL_OK;
 	if (f->vendor)
 		snprintf(numbers, sizeof numbers, " (%d, vendor 0x%" PRIx32 ")", f->native, f->vendor);
-	else if (f->native && f->status != GPUL_ESYS) /* for an errno, the text is already in .what */
+	else if (f->native && f->status != GPUL_ESYS) /* if native is an errno, .what already contains its text */
 		snprintf(numbers, sizeof numbers, " (%d)", f->native);
 	print_time(f->after_ns, after, sizeof after);
 	return gpul_fail(err, f->status, f->native, "%s%s%s%s: %s%s%s%s%s", f->peer,

@@ -1,4 +1,4 @@
-/* protocol_link.c — creates a link, takes its operations in order, and handles events, deadlines and its failure. */
+/* protocol_link.c — creates a link, generates its operations in order, and handles events, deadlines and the link's failure. */
 #include "rdma/protocol/protocol_link_internal.h"
 
 #include <errno.h>
@@ -46,12 +46,12 @@ static void begin_requests(gpul_rdma_link *l)
 		l->requests[i].index = (uint16_t)i;
 		l->requests[i].generation = l->desc.first_generation ? l->desc.first_generation : 1;
 		l->free_requests[l->n_free_requests++] = (uint16_t)((l->desc.first_counter - 1 - i) &
-								    REQUEST_MASK); /* the slot of first_counter is taken first */
+								    REQUEST_MASK); /* so that the first request has index first_counter */
 	}
 }
 
-/* Start all counters at the same number, and set the sequence number of each slot to that of the
- * previous lap, so that no slot of the first lap seems to have arrived. */
+/* Set all counters to first_counter, and the sequence number of each slot to that of the previous lap, so that no slot of the first
+ * lap seems to have arrived. */
 static void begin_counters(gpul_rdma_link *l)
 {
 	const uint32_t first = l->desc.first_counter;
@@ -145,7 +145,7 @@ static void retire_one(gpul_rdma_link *l, struct queue *q)
 		gpul_rdma_request_retired(l, &l->requests[f.request]);
 }
 
-/* If operations complete in order, a completion also completes all earlier operations of its queue pair. */
+/* Complete the operation at a position and all earlier ones of its queue pair; for a backend that completes operations in order. */
 static bool complete_in_order(gpul_rdma_link *l, struct queue *q, uint32_t position)
 {
 	if (position - q->retired >= q->posted - q->retired)
@@ -171,7 +171,7 @@ static bool complete_any(gpul_rdma_link *l, struct queue *q, uint32_t position)
 	return true;
 }
 
-/* End the copy of a staging buffer; false: no copy of it is in flight. */
+/* End the copy of a staging buffer; returns false if no copy of it is in flight. */
 static bool end_copy(struct stages *s, uint32_t stage)
 {
 	if (stage >= MAX_STAGES || !(s->copying >> stage & 1))

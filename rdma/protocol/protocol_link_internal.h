@@ -1,6 +1,6 @@
 /* protocol_link_internal.h — the state of one end, which protocol_link.c, send.c, recv.c and protocol_put.c share.
  *
- *     requests    1,024 entries: what the user asked for             protocol_request.c
+ *     requests    1,024 entries: sends, receives, puts, flushes             protocol_request.c
  *     sends       queue of requests that wait for slots              send.c
  *     parts       ring of 256: a buffer that a message will fill     recv.c
  *     granted     ring of 256: a slot that this end has granted      recv.c
@@ -8,7 +8,7 @@
  *     stages      staging buffers, two sets                          send.c (out), recv.c (in)
  *
  * Counters run freely (uint32_t) from desc.first_counter; the index is the counter modulo the size of its ring, which is a power of
- * two.  Two counters are compared by their difference, so that each may wrap; no value of a counter is special. */
+ * two.  Code compares two counters by their difference, so each may wrap around, and no value is special. */
 #ifndef GPULOAD_RDMA_PROTOCOL_PROTOCOL_LINK_INTERNAL_H
 #define GPULOAD_RDMA_PROTOCOL_PROTOCOL_LINK_INTERNAL_H
 
@@ -20,19 +20,16 @@ enum {
 	MAX_STAGES = 64,
 	NO_STAGE = 255,
 	NO_REQUEST = GPUL_RDMA_REQUESTS,
-	INDEX_BITS = 10, /* number of bits of a handle for the index; the bits above them
-				  * are the generation */
+	INDEX_BITS = 10, /* bits of a handle that are the index; the bits above are the generation */
 	LAST_GENERATION = 0x3fffff,
-	WINDOW = 32,     /* limit of the segments of one message that have been granted and
-				  * have not arrived */
-	RECV_BATCH = 32, /* number of receives that are reposted at once; less than RECVS - SLOTS */
-	GRANT_BATCH = 8, /* number of grants that are written at once while the peer has ENOUGH_GRANTS */
+	WINDOW = 32,     /* most segments of one message that have been granted but have not arrived */
+	RECV_BATCH = 32, /* number of receives that are reposted together; less than RECVS - SLOTS */
+	GRANT_BATCH = 8, /* number of grants that are written together, as long as the peer has at least ENOUGH_GRANTS */
 	ENOUGH_GRANTS = 16,
-	SIGNAL_BYTES = 64 << 10, /* after this many unsignalled bytes or operations, the next
-				  * operation is signalled */
+	SIGNAL_BYTES = 64 << 10, /* after this many bytes or operations without a completion, the next operation requests one */
 	SIGNAL_OPS = 32,
 	MAX_FLUSHES = 32,
-	MOST_REPEATS = 64, /* the time between repetitions of a grant increases up to this many repeat_ns */
+	MOST_REPEATS = 64, /* repetitions of a grant become rarer, up to intervals of this many times repeat_ns */
 };
 static_assert(GPUL_RDMA_RECVS - GPUL_RDMA_SLOTS >= 2 * RECV_BATCH, "no arrival finds an empty queue");
 
@@ -41,7 +38,7 @@ enum request_kind { FREE, SEND, RECV, PUT, FLUSH };
 struct request {
 	uint8_t kind; /* a value of enum request_kind */
 	bool ended;
-	bool emitted;        /* SEND, PUT, FLUSH: all its operations have been taken */
+	bool emitted;        /* SEND, PUT, FLUSH: gpul_rdma_link_take() has returned all its operations */
 	uint8_t n_parts;     /* RECV: number of parts */
 	uint8_t parts_left;  /* RECV: number of parts that have not ended */
 	uint16_t index;      /* index in the table of requests */
@@ -72,11 +69,11 @@ struct part {
 	gpul_rdma_span span;
 	uint16_t request;
 	uint8_t index, of; /* index of the part in its multi-receive, and the number of parts in it */
-	bool over;         /* an immediate of the last segment has arrived: no more grants are needed */
+	bool over;         /* the last segment has arrived, at least in part, so no more grants are needed */
 	bool ended;
 	uint32_t tag;
-	uint32_t granted, arrived; /* numbers of segments that were granted and that have arrived */
-	uint32_t seen;             /* index after the last segment for which an immediate has arrived */
+	uint32_t granted, arrived; /* numbers of segments: granted to the peer, and arrived */
+	uint32_t seen;             /* index of the highest segment with an immediate that has arrived, plus 1 */
 	uint32_t needed;           /* number of segments of the message; UINT32_MAX: not known yet */
 	uint32_t copies_left;
 	uint64_t granted_bytes, received_bytes;
@@ -88,9 +85,9 @@ enum grant_state { GRANT_OPEN, GRANT_FULL, GRANT_RETURNED };
 struct grant {
 	uint8_t state; /* a value of enum grant_state */
 	uint8_t stage;
-	uint8_t behind; /* number of further slots of its multi-receive */
+	uint8_t behind; /* number of later slots of the same multi-receive */
 	bool last;
-	uint16_t stripes_left; /* bit i: the immediate of queue pair i has not arrived; 0 in state OPEN: none has arrived */
+	uint16_t stripes_left; /* bit i: the immediate of queue pair i has not arrived; 0 in state OPEN: no immediate has arrived */
 	uint16_t part;         /* index in the ring of parts */
 	uint32_t segment;      /* index of the segment in its message, from 0 */
 	uint32_t room, bytes;  /* bytes granted, and bytes that have arrived */
@@ -99,18 +96,19 @@ struct grant {
 
 /* An operation in flight. */
 struct flight {
-	uint16_t request; /* request that the operation belongs to; NO_REQUEST: it writes a grant */
+	uint16_t request; /* the request of this operation; NO_REQUEST: the operation writes a grant */
 	uint8_t stage;    /* staging buffer that it reads; NO_STAGE: none */
-	bool done;        /* the operation has completed, but an earlier one may be in flight, if operations can complete out of order */
+	bool done;        /* completed, while an earlier operation may still be in flight, if the fabric completes operations out of
+			   * order */
 };
 
 struct queue {
 	uint32_t posted, retired;
 	uint32_t unsignaled, unsignaled_bytes;
-	bool wants_signal;       /* the unsignalled operations include one of a request */
-	bool wants_delivery;     /* the unsignalled operations include one of a put */
-	uint32_t delivery_until; /* position after the last DELIVERED operation */
-	bool put_busy;           /* fabrics without order: a put is in flight */
+	bool wants_signal;       /* an operation of a request is among those posted without a completion */
+	bool wants_delivery;     /* a put is among the operations posted without a completion */
+	uint32_t delivery_until; /* position after the last operation that completes only on delivery */
+	bool put_busy;           /* on fabrics without order: a put is in flight, so the next one waits */
 	uint32_t recvs_used;
 	int last_op;            /* index of the queue pair's last operation in the current take (see struct take); -1: none */
 	struct flight *flights; /* ring of desc.depth entries */
@@ -126,13 +124,13 @@ struct out_stage {
 	uint32_t ops_left;
 };
 
-/* The free staging buffers, and queues of those that need a copy or a post. */
+/* The free staging buffers, and the queues of staging buffers that wait for a copy or a post. */
 struct stages {
 	uint8_t free[MAX_STAGES];
 	unsigned n_free;
 	uint8_t copies[MAX_STAGES]; /* ring of the copies to start */
 	uint32_t copies_head, copies_tail;
-	uint64_t copying; /* bit i: the copy of buffer i has been taken, but has not ended */
+	uint64_t copying; /* bit i: gpul_rdma_link_take() has returned the copy of buffer i, and the copy has not ended */
 };
 
 struct gpul_rdma_link {
@@ -158,16 +156,16 @@ struct gpul_rdma_link {
 
 	/* The state of receives: */
 	struct part parts[GPUL_RDMA_SLOTS];
-	uint32_t parts_head, parts_grant, parts_tail; /* positions of the next part to post, the next one to grant, the oldest one
-						        * that has not ended */
+	uint32_t parts_head, parts_grant, parts_tail; /* positions of the next part to post, of the next part to grant, and of the
+						       * oldest part that has not ended */
 	struct grant granted[GPUL_RDMA_SLOTS];
-	uint32_t grants_head, grants_written, grants_tail; /* positions of the next slot to grant, the next one to write, the
-							     * oldest one that the peer may still use */
-	uint32_t grants_known;                             /* position after the last slot that has ever been written:
-					  * the peer has no later one */
-	uint32_t open_grants;                              /* number of grants that have not arrived */
+	uint32_t grants_head, grants_written, grants_tail; /* positions of the next slot to grant, of the next grant to write, and
+							    * of the oldest grant that the peer may still use */
+	uint32_t grants_known;                             /* position after the last grant ever written: the peer has none after it */
+	uint32_t open_grants;                              /* number of granted slots whose data has not arrived yet */
 	uint32_t highest_arrived;                          /* highest sequence number that has arrived */
-	uint64_t received_ns, repeat_ns;                   /* time of the last arrival or repetition; time until the next repetition */
+	uint64_t received_ns, repeat_ns;                   /* time of the last arrival or repetition; interval until the next
+							    * repetition of the grants */
 	struct stages in;
 	uint32_t in_grant[MAX_STAGES]; /* for each staging buffer, the grant that uses it */
 
@@ -182,13 +180,11 @@ struct gpul_rdma_link {
 	unsigned n_free_requests;
 };
 
-/* Ids of operations consist of a class, and the queue pair and position, the request, or the
- * staging buffer. */
+/* The id of an operation contains its class and, depending on the class, a queue pair and position, a request, or a staging buffer. */
 enum id_class { ID_QUEUE, ID_FLUSH, ID_COPY_OUT, ID_COPY_IN };
 #define MAKE_ID(class, high, low) ((uint64_t)(class) << 48 | (uint64_t)(high) << 32 | (uint32_t)(low))
 
-/* The array into which one call of gpul_rdma_link_take() writes operations; such a call is named
- * "a take". */
+/* The array that one call of gpul_rdma_link_take() fills with operations; comments call such a call "a take". */
 struct take {
 	gpul_rdma_op *ops;
 	unsigned n, max;
@@ -202,7 +198,7 @@ static inline bool inside(const gpul_rdma_area *a, uint64_t at, uint64_t bytes)
 	return at >= begin && at - begin <= all && bytes <= all - (at - begin);
 }
 
-/* Find the piece that contains an address (for the end of the area, the last one). */
+/* Find the piece that contains an address; the end address of the area counts as in the last piece. */
 static inline const gpul_rdma_piece *piece_of(const gpul_rdma_area *a, uint64_t at)
 {
 	const gpul_rdma_piece *p = a->pieces;
@@ -212,7 +208,7 @@ static inline const gpul_rdma_piece *piece_of(const gpul_rdma_area *a, uint64_t 
 	return p;
 }
 
-/* Compute the number of stripes of a segment, and the bytes of each but the last one.  Both ends compute the same. */
+/* Compute the number of stripes of a segment, and the size of every stripe except the last.  Both ends compute the same values. */
 static inline unsigned stripes_of(const gpul_rdma_link_desc *d, uint32_t bytes, uint32_t *stripe_bytes)
 {
 	const uint32_t align = GPUL_RDMA_STRIPE_ALIGN;
@@ -230,7 +226,7 @@ static inline unsigned stripes_of(const gpul_rdma_link_desc *d, uint32_t bytes, 
 
 static inline unsigned queue_of(const gpul_rdma_link *l, uint32_t sequence, unsigned stripe)
 {
-	/* (sequence + stripe) % n_qps would give one queue pair twice if the sum wraps around. */
+	/* The simpler (sequence + stripe) % n_qps could give two stripes the same queue pair when the sum wraps around. */
 	return l->desc.n_qps == 1 ? 0 : (sequence % l->desc.n_qps + stripe) % l->desc.n_qps;
 }
 
@@ -241,9 +237,8 @@ static inline unsigned room_of(const gpul_rdma_link *l, const struct queue *q)
 
 /* ---- operations; inline, because there is one for each message ----------------------------------------- */
 
-/* Request a completion for an operation; it also completes all earlier operations of its queue
- * pair.  The completion of a DELIVERED operation may come late; the operations after it then also
- * wait for delivery, so that none of them completes before it. */
+/* Request a completion for an operation; it also reports all earlier operations of its queue pair.  The completion of a DELIVERED
+ * operation may come late, so the operations after it also wait for delivery: none of them may complete first. */
 static inline void make_signaled(struct queue *q, gpul_rdma_op *op)
 {
 	op->flags |= GPUL_RDMA_SIGNALED;
@@ -257,7 +252,7 @@ static inline void make_signaled(struct queue *q, gpul_rdma_op *op)
 	q->wants_signal = q->wants_delivery = false;
 }
 
-/* Add an operation of queue pair qp; the caller has checked that there is room. */
+/* Add an operation for queue pair qp to the take; the caller has checked that there is room. */
 static inline gpul_rdma_op *emit_op(gpul_rdma_link *l, struct take *t, gpul_rdma_op_kind kind, unsigned qp, uint16_t request, uint8_t stage,
 				    uint32_t bytes)
 {
@@ -271,7 +266,8 @@ static inline gpul_rdma_op *emit_op(gpul_rdma_link *l, struct take *t, gpul_rdma
 	q->unsignaled_bytes += bytes < SIGNAL_BYTES ? bytes : SIGNAL_BYTES;
 	if (request != NO_REQUEST) {
 		q->wants_signal = true;
-		q->wants_delivery |= l->requests[request].kind == PUT; /* no arrival notifies the peer's program of a put */
+		q->wants_delivery |= l->requests[request].kind == PUT; /* the peer receives no completion for a put, so only
+								        * delivery shows its end */
 	}
 	if (!l->desc.completes_in_order || q->unsignaled_bytes >= SIGNAL_BYTES || q->unsignaled >= l->desc.depth / 4 ||
 	    (q->wants_signal && q->unsignaled >= SIGNAL_OPS))
@@ -281,14 +277,15 @@ static inline gpul_rdma_op *emit_op(gpul_rdma_link *l, struct take *t, gpul_rdma
 
 /* ---- protocol_request.c ------------------------------------------------------------------------------------- */
 
-/* Take a free request; NULL: none is free. */
+/* Take a request from the free list; NULL: none is free. */
 struct request *gpul_rdma_request_new(gpul_rdma_link *l, enum request_kind kind, uint64_t deadline_ns, gpul_rdma_request *out);
 
-/* Convert a request that is not free to its handle, which is never 0; and a handle to its request, NULL: it does not exist. */
+/* Convert a request that is in use to its handle, which is never 0.  gpul_rdma_request_find() converts a handle to its request;
+ * NULL: there is none. */
 gpul_rdma_request gpul_rdma_request_handle(const struct request *r);
 struct request *gpul_rdma_request_find(gpul_rdma_link *l, gpul_rdma_request handle);
 
-/* Note that one operation of a SEND or PUT has ended. */
+/* Note that an operation of a SEND or PUT has ended. */
 void gpul_rdma_request_retired(gpul_rdma_link *l, struct request *r);
 /* Fail with GPUL_EINVAL unless the span is inside its area. */
 gpul_status gpul_rdma_check_span(const gpul_rdma_link *l, const gpul_rdma_span *span, gpul_error *err);

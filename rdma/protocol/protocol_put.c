@@ -1,7 +1,7 @@
-/* protocol_put.c — puts: one write, followed by the write of a step; and flushes.
+/* protocol_put.c — puts (one write of data, then one write of a step), and flushes.
  *
- * On an ordered fabric, both writes are posted to the same queue pair at once.  On a fabric without order, the step is
- * written only when the data has been acknowledged, and the next put of the queue pair starts after that. */
+ * On an ordered fabric, both writes are posted to the same queue pair together.  On a fabric without order, the step is
+ * written only when the data has been acknowledged, and the next put of the queue pair starts after the step. */
 #include "rdma/protocol/protocol_link_internal.h"
 
 static void emit_data(gpul_rdma_link *l, struct take *t, struct request *r)
@@ -147,8 +147,7 @@ gpul_status gpul_rdma_link_flush(gpul_rdma_link *l, const gpul_rdma_span *span, 
 		return GPUL_OK;
 	r->span = *span;
 	if (span->area->staged || !span->area->on_device || !span->area->flush)
-		r->ended = true; /* staged data has been copied when its request ends, and CPU
-				   * memory needs no flush */
+		r->ended = true; /* data through staging buffers is copied when its request ends, and CPU memory needs no flush */
 	else
 		l->flushes[l->flushes_head++ & REQUEST_MASK] = r->index;
 	return GPUL_OK;

@@ -5,8 +5,7 @@
 
 static_assert(GPUL_RDMA_REQUESTS == 1 << INDEX_BITS && LAST_GENERATION == UINT32_MAX >> INDEX_BITS, "a handle has 32 bits");
 
-/* A handle is the generation and the index.  Generations are 1 to LAST_GENERATION, so no handle is
- * 0, which means "no request". */
+/* A handle consists of the generation and the index.  Generations are 1 to LAST_GENERATION, so no handle is 0, which means "no request". */
 gpul_rdma_request gpul_rdma_request_handle(const struct request *r)
 {
 	return r->generation << INDEX_BITS | r->index;

@@ -4,8 +4,8 @@
  *     slots:  tail ... written ... head          tail: the peer may still use it; written: the peer has it
  *     arrival: all stripes of a segment ─ staged: copy to the GPU ─ all segments of the message ─> the part has ended
  *
- * A message may be shorter than its buffer.  The slots after its last segment are then RETURNED: the peer skips them
- * when it takes a later slot, so they can be reused once a later slot has been filled. */
+ * A message may be shorter than its buffer.  The granted slots after its last segment are then in state RETURNED:
+ * the peer skips them when it uses a later slot, so this end reuses them once a later slot has been filled. */
 #include "rdma/protocol/protocol_link_internal.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@ static uint64_t in_stage_at(const gpul_rdma_link *l, unsigned stage)
 	return (uint64_t)(uintptr_t)l->desc.stages + (uint64_t)(l->desc.n_stages + stage) * l->desc.segment_bytes;
 }
 
-/* Grant the next segment of a part; false: there is no free slot or staging buffer, or enough is in flight. */
+/* Grant the next segment of a part.  Returns false if no slot or staging buffer is free, or if WINDOW segments are in flight. */
 static bool grant_segment(gpul_rdma_link *l, struct part *p)
 {
 	const uint32_t at = l->grants_head, sequence = at + 1;
@@ -75,8 +75,7 @@ static void grant_parts(gpul_rdma_link *l)
 	}
 }
 
-/* Repost the receives that arrivals have used.  This comes before the grants, so that no
- * arrival finds an empty queue. */
+/* Repost the receives that arrivals have consumed.  Called before grants are written, so that no arrival finds an empty receive queue. */
 void gpul_rdma_take_receives(gpul_rdma_link *l, struct take *t)
 {
 	for (unsigned i = 0; i < l->desc.n_qps; i++) {
@@ -106,16 +105,14 @@ static void take_copies_in(gpul_rdma_link *l, struct take *t)
 	}
 }
 
-/* Write new grants to the peer, with one operation for grants that are adjacent in the ring.  While
- * the peer has enough grants, several new ones are collected first: writing each of them separately
- * would cost a packet for every message. */
+/* Write new grants to the peer; one operation writes all grants that are adjacent in the ring.  While the peer has enough grants,
+ * collect several: writing each one separately would cost a packet per message. */
 void gpul_rdma_take_grants(gpul_rdma_link *l, struct take *t)
 {
 	take_copies_in(l, t);
 	grant_parts(l);
 	if ((int32_t)(l->grants_tail - l->grants_written) > 0)
-		/* a repetition of grants starts at the tail, because the elements of used slots
-		 * already contain new grants */
+		/* Grants are being repeated: start at the tail, because older ring entries already contain new grants. */
 		l->grants_written = l->grants_tail;
 	for (;;) {
 		const uint32_t at = l->grants_written, index = at & SLOT_MASK;
@@ -146,8 +143,8 @@ void gpul_rdma_take_grants(gpul_rdma_link *l, struct take *t)
 	}
 }
 
-/* Datagrams can be lost: if nothing has arrived for a while, repeat all grants that the peer may
- * still need, at increasing intervals. */
+/* Repeat all grants that the peer may still need if nothing has arrived for a while, because their datagrams can be lost.  The
+ * interval doubles each time. */
 void gpul_rdma_repeat_grants(gpul_rdma_link *l)
 {
 	if (!l->desc.control_datagrams || !l->open_grants || l->now_ns - l->received_ns < l->repeat_ns)
@@ -176,8 +173,8 @@ void gpul_rdma_slots_arrived(gpul_rdma_link *l, const void *data, size_t n_bytes
 		to = &l->desc.control->slots[(s.sequence - 1) & SLOT_MASK];
 		if (s.sequence - l->next_slot < GPUL_RDMA_SLOTS)
 			*to = s;
-		else if ((int32_t)(s.sequence - l->next_slot) > 0) /* otherwise the slot has been used already:
-								     * this is a repetition */
+		else if ((int32_t)(s.sequence - l->next_slot) >
+			 0) /* if not, the slot has already been used: the datagram is a repetition */
 			gpul_rdma_fail(&l->failure, GPUL_EFORMAT, 0, "datagram", NULL,
 				       "received a datagram with slot %u, but slot %u is still unused, and there are only %d slots",
 				       s.sequence, l->next_slot, GPUL_RDMA_SLOTS);
@@ -186,8 +183,7 @@ void gpul_rdma_slots_arrived(gpul_rdma_link *l, const void *data, size_t n_bytes
 
 /* ---- arrivals ------------------------------------------------------------------------------------ */
 
-/* True if slot `at` and the later ones of its multi-receive are full: until then the peer reads
- * all of them. */
+/* True if slot `at` and the later slots of its multi-receive are full.  Until then the peer may read all of them, so none can be reused. */
 static bool is_group_full(const gpul_rdma_link *l, uint32_t at)
 {
 	const unsigned n = l->granted[at & SLOT_MASK].behind;
@@ -232,7 +228,7 @@ static void free_stage(gpul_rdma_link *l, struct grant *g)
 	g->stage = NO_STAGE;
 }
 
-/* End a message with the segment of grant `at`: its later grants are not needed. */
+/* End a message whose last segment fills grant `at`; the open grants of its buffer after `at` are not needed. */
 static void end_message(gpul_rdma_link *l, uint32_t at, struct part *p)
 {
 	p->over = true;
@@ -279,7 +275,7 @@ void gpul_rdma_copied_in(gpul_rdma_link *l, unsigned stage)
 	pass_grants(l);
 }
 
-/* Compute a mask: bit i is set if queue pair i transfers a stripe of this segment. */
+/* Return a mask: bit i is set if queue pair i transfers a stripe of this segment. */
 static uint16_t stripes_mask(const gpul_rdma_link *l, uint32_t sequence, uint32_t bytes)
 {
 	uint32_t stripe_bytes;
@@ -291,9 +287,8 @@ static uint16_t stripes_mask(const gpul_rdma_link *l, uint32_t sequence, uint32_
 	return (uint16_t)mask;
 }
 
-/* Explain why a correct peer would not send this immediate; NULL: it is valid.  awaited: mask of
- * the queue pairs whose stripes have not arrived.  All segments of a message but the last one fill
- * their slots; they may arrive in any order. */
+/* Explain why a correct peer would not send this immediate; NULL: it is valid.  awaited: the mask of the queue pairs whose stripes
+ * have not arrived.  Segments may arrive in any order, and all except the last fill their slots. */
 static const char *why_wrong(const gpul_rdma_link *l, unsigned stripe, uint32_t imm, uint32_t at, unsigned awaited)
 {
 	const struct grant *g = &l->granted[at & SLOT_MASK];
@@ -323,11 +318,11 @@ static const char *why_wrong(const gpul_rdma_link *l, unsigned stripe, uint32_t 
 
 void gpul_rdma_arrived(gpul_rdma_link *l, unsigned qp, uint32_t imm)
 {
-	/* The slot of the immediate is one of the 256 from the tail on. */
+	/* The immediate contains the slot number modulo 256; the slot is one of the 256 that begin at the tail. */
 	const uint32_t at = l->grants_tail + ((GPUL_RDMA_IMM_SLOT(imm) - 1 - l->grants_tail) & SLOT_MASK);
 	struct grant *g = &l->granted[at & SLOT_MASK];
 	const uint16_t awaited = g->stripes_left ? g->stripes_left : stripes_mask(l, at + 1, GPUL_RDMA_IMM_BYTES(imm));
-	/* If the queue pair is unknown, stripes can only be counted. */
+	/* If the backend does not tell on which queue pair a stripe arrived, stripes can only be counted. */
 	const unsigned stripe = l->desc.unnamed_arrivals ? (unsigned)__builtin_ctz(awaited) : qp;
 	const char *why = qp >= l->desc.n_qps ? "that queue pair does not exist" : why_wrong(l, stripe, imm, at, awaited);
 

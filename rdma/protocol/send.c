@@ -1,10 +1,10 @@
 /* send.c — sends: takes the next slot, divides the segment into stripes, and writes them with an immediate.
  *
- *     a slot ─ whose message? ─┬─ one that has ended: skip it     the peer had granted more than the message needed
- *                              ├─ the tag is right ──> segment ─┬─ registered: one write for each stripe
- *                              └─ wrong: fail                   └─ staged: copy to a staging buffer first
+ *     next slot ─┬─ of a message that has ended: skip it     the peer had granted more than the message needed
+ *                ├─ with the right tag ──> segment ─┬─ registered: one write for each stripe
+ *                └─ with another tag: fail          └─ staged: copy to a staging buffer first
  *
- * The slots are in memory that the peer writes: each is copied once, and the copy is checked. */
+ * The peer may write the slots at any time, so each slot is copied once, and the copy is checked. */
 #include "rdma/protocol/protocol_link_internal.h"
 
 #include <errno.h>
@@ -23,14 +23,14 @@ static void fail_slot(gpul_rdma_link *l, uint32_t sequence, const gpul_rdma_slot
 		       s->sequence);
 }
 
-/* Copy a slot if it has arrived, and check what does not depend on other slots.  The sequence number is the last word of a slot, and
- * is written last.  Returns false if the slot has not arrived, or the link has failed. */
+/* Copy a slot if it has arrived, and check everything that does not depend on other slots.  The peer writes the sequence number
+ * last: it is the last word of a slot.  Returns false if the slot has not arrived, or the link has failed. */
 static bool read_slot(gpul_rdma_link *l, uint32_t sequence, gpul_rdma_slot *out)
 {
 	const gpul_rdma_slot *s = &l->desc.control->slots[(sequence - 1) & SLOT_MASK];
 	const uint32_t found = __atomic_load_n(&s->sequence, __ATOMIC_ACQUIRE);
 
-	if (found == sequence - GPUL_RDMA_SLOTS) /* the slot of the previous lap */
+	if (found == sequence - GPUL_RDMA_SLOTS) /* still the slot of the previous lap: the new one has not arrived */
 		return false;
 	*out = *s;
 	if (found != sequence || out->sequence != sequence)
@@ -56,10 +56,10 @@ static bool fail_tag(gpul_rdma_link *l, uint32_t tag, unsigned n, uint32_t first
 	return false;
 }
 
-/* NOT_ARRIVED is also the result after a failure of the link */
+/* NOT_ARRIVED is also the result if the link has failed */
 enum search { NOT_ARRIVED, WRONG_TAG, FOUND };
 
-/* Find the slot with this tag among those of the multi-receive at next_slot; *first_tag: of its first slot. */
+/* Find the slot with this tag among the n slots of the multi-receive at next_slot; *first_tag: the tag of the first of them. */
 static enum search find_in_group(gpul_rdma_link *l, uint32_t tag, unsigned n, gpul_rdma_slot *s, uint32_t *first_tag)
 {
 	const uint16_t message = SLOT_MESSAGE(s);
@@ -79,14 +79,13 @@ static enum search find_in_group(gpul_rdma_link *l, uint32_t tag, unsigned n, gp
 	return WRONG_TAG;
 }
 
-/* True if a slot belongs to the same buffer as the previous slot, which must not be the last of
- * its buffer. */
+/* True if a slot belongs to the same receive buffer as the slot before it, and that one was not the last of its buffer. */
 static bool continues_buffer(const gpul_rdma_link *l, const gpul_rdma_slot *s)
 {
 	return l->has_message && SLOT_MESSAGE(s) == l->message && SLOT_PARTS(s) == 1 && !l->buffer_ended;
 }
 
-/* Find the slot for a message with this tag.  Slots that the peer has granted beyond the end of the previous message are skipped. */
+/* Find the slot for a message with this tag.  Skip the slots that the peer granted beyond the end of the previous message. */
 static enum search search_slot(gpul_rdma_link *l, uint32_t tag, gpul_rdma_slot *s, uint32_t *first_tag)
 {
 	for (;; l->next_slot++) {
@@ -107,7 +106,7 @@ static enum search search_slot(gpul_rdma_link *l, uint32_t tag, gpul_rdma_slot *
 	return s->tag == tag ? FOUND : WRONG_TAG;
 }
 
-/* Find the slot for the first send; false: it has not arrived, or the link has failed. */
+/* Find the slot for the oldest send; returns false if it has not arrived, or the link has failed. */
 static bool find_slot(gpul_rdma_link *l, uint32_t tag, gpul_rdma_slot *s)
 {
 	uint32_t first_tag = 0;
@@ -143,7 +142,7 @@ static void pass_slot(gpul_rdma_link *l, struct request *r, const gpul_rdma_slot
 
 /* ---- segments ---------------------------------------------------------------------------- */
 
-/* True if there is room for every stripe of a segment in its queue pair and in the take. */
+/* True if the queue pair of each stripe of a segment, and the take, have room for its operations. */
 static bool has_room(const gpul_rdma_link *l, const struct take *t, uint32_t sequence, unsigned n_stripes, unsigned pieces)
 {
 	if (t->max - t->n < n_stripes * pieces)
@@ -154,8 +153,8 @@ static bool has_room(const gpul_rdma_link *l, const struct take *t, uint32_t seq
 	return true;
 }
 
-/* Write bytes from `at` to a slot, as stripes; in an area of several pieces, a stripe may need
- * several writes, the last of which has the immediate.  Returns the number of operations. */
+/* Write bytes from `at` to a slot, divided into stripes.  In an area of several pieces a stripe may need several writes; the last
+ * one carries the immediate.  Returns the number of operations. */
 static unsigned emit_segment(gpul_rdma_link *l, struct take *t, const gpul_rdma_area *area, uint64_t at, const gpul_rdma_slot *slot,
 			     uint32_t bytes, bool last, uint16_t request, uint8_t stage)
 {
@@ -216,7 +215,7 @@ static void begin_copy(gpul_rdma_link *l, struct request *r, const gpul_rdma_slo
 	r->ops_left++;
 }
 
-/* Send the next segment of the oldest send; false: it has to wait, or the link has failed. */
+/* Send the next segment of the oldest send; returns false if the send must wait, or the link has failed. */
 static bool send_segment(gpul_rdma_link *l, struct take *t, struct request *r)
 {
 	const gpul_rdma_area *area = r->span.area;

@@ -1,10 +1,9 @@
-/* put.c — performs the puts that kernels request: starts a put for each trigger, and releases the triggers whose puts have
- * ended.
+/* put.c — performs the puts that kernels request: starts a put for each trigger, and releases the triggers whose puts have ended.
  *
  *     queue:  tail ─ oldest put in flight ... newest ─ head      in the order of the triggers, all lanes together
  *
  * A trigger is released when its put and all puts before it have ended, so the positions of a lane are released in order,
- * whatever the routes of its puts. */
+ * even if its puts take different routes. */
 #include "rdma/put/put.h"
 
 #include <errno.h>
@@ -27,17 +26,17 @@ struct flying {
 struct route {
 	gpul_rdma_put_route to;
 	const gpul_rdma_area *from;
-	uint64_t *steps; /* the value that each step has after the puts so far */
+	uint64_t *steps; /* for each step, its value after all puts so far */
 };
 
 struct gpul_rdma_putter {
 	gpul_rdma_putter_desc desc;
 	struct route *routes;
-	gpul_rdma_conn **conns; /* the connections of the routes, each of them once */
+	gpul_rdma_conn **conns; /* the connections of the routes; each connection appears once */
 	unsigned n_conns;
 	struct flying queue[QUEUE];
 	uint32_t head, tail;
-	uint32_t posted; /* puts before this position have been posted; for the trace */
+	uint32_t posted; /* the puts before this position have been posted; counted only for the observer */
 	_Atomic uint64_t ended;
 };
 
@@ -68,7 +67,7 @@ static gpul_status check_route(const gpul_rdma_put_route *route, unsigned i, gpu
 	return GPUL_OK;
 }
 
-/* Check that the offsets in a trigger can reach all memory of a route. */
+/* Check that all memory of a route can be reached with the offsets of a trigger, which have a limited number of bits. */
 static gpul_status check_reach(const gpul_rdma_put_route *route, unsigned i, gpul_error *err)
 {
 	const uint64_t from = area_bytes(gpul_rdma_region_area(route->from));
@@ -114,8 +113,7 @@ gpul_status gpul_rdma_putter_create(const gpul_rdma_putter_desc *desc, gpul_rdma
 	if (!p)
 		goto no_memory;
 	p->desc = *desc;
-	p->desc.routes = NULL; /* p->routes has the copies, because the caller may free its
-				 * array */
+	p->desc.routes = NULL; /* p->routes is this putter's copy, because the caller may free its array */
 	if (!p->desc.timeout_ms)
 		p->desc.timeout_ms = GPUL_RDMA_PUT_TIMEOUT_MS;
 	p->routes = calloc(desc->n_routes, sizeof *p->routes);
@@ -172,8 +170,7 @@ static void report(const gpul_rdma_putter *p, const struct flying *f)
 
 static gpul_status release_ended(gpul_rdma_putter *p, gpul_error *err)
 {
-	const struct flying *last = NULL; /* the last of consecutive triggers of one lane, which
-					    * one store releases */
+	const struct flying *last = NULL; /* the newest ended put of one lane; one store then releases all triggers of the lane up to it */
 	gpul_status st = GPUL_OK;
 	uint64_t n = 0;
 
@@ -196,8 +193,7 @@ static gpul_status release_ended(gpul_rdma_putter *p, gpul_error *err)
 	return st;
 }
 
-/* Record the time of posting for the puts whose operations the backend has accepted since the last
- * turn. */
+/* Record the time of posting for the puts whose operations have been posted since the last call. */
 static void stamp_posted(gpul_rdma_putter *p)
 {
 	const uint64_t now_ns = gpul_clock_ns();
@@ -276,8 +272,8 @@ static gpul_status fill_put(gpul_rdma_putter *p, const gpul_fifo_item *item, gpu
 	return GPUL_OK;
 }
 
-/* Make progress, because too many puts are in flight.  The proxy's loop does not run meanwhile, so
- * this function polls for an abort by a kernel. */
+/* Make progress until a put ends, because too many are in flight.  The proxy's loop does not run meanwhile, so check here whether a
+ * kernel has aborted the FIFO. */
 static gpul_status make_room(gpul_rdma_putter *p, gpul_fifo *fifo, unsigned turn, gpul_error *err)
 {
 	bool busy = false;

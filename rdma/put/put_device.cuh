@@ -30,7 +30,7 @@ enum gpul_rdma_step_result {
 	GPUL_RDMA_STEP_ABORTED = 2,
 };
 
-/* The abort word and the clock are read only once every this many polls, because each read costs as much as a poll. */
+/* The abort word and the clock are read only at every 32nd poll of the step, because reading either costs as much as a poll. */
 enum { GPUL_RDMA_STEP_POLLS = 32 };
 
 /* Request a put: write `bytes` from offset `from` of the route's region to offset `to` of the peer's memory, then raise the peer's
@@ -50,7 +50,7 @@ static __device__ __forceinline__ gpul_fifo_result gpul_rdma_put_push(gpul_fifo_
 	return gpul_fifo_push_release(port, GPUL_RDMA_PUT_WORD0(from, to), GPUL_RDMA_PUT_WORD1(kind, route, step, bytes), timeout_ns);
 }
 
-/* Read a step (acquire): the caller then sees the data of all puts that raised it. */
+/* Read a step with acquire semantics: the caller then sees the data of all puts that have raised the step to this value. */
 static __device__ __forceinline__ unsigned long long gpul_rdma_step_read(const unsigned long long *step)
 {
 	unsigned long long value;
@@ -60,7 +60,7 @@ static __device__ __forceinline__ unsigned long long gpul_rdma_step_read(const u
 }
 
 /* Wait until a step is at least value; called by one thread, or by all threads of a warp.  abort: a word that ends the wait
- * when it is not 0, even if the step has not been reached; NULL: none.  With &port.line->abort of this process' FIFO, the
+ * when it is not 0, even if the step has not been reached; NULL: no such word.  With &port.line->abort of this process' FIFO, the
  * wait ends when the proxy ends, for example because the connection has failed.  timeout_ns ~0ull: no time-out. */
 static __device__ inline gpul_rdma_step_result gpul_rdma_step_wait(const unsigned long long *step, unsigned long long value,
 								   unsigned long long timeout_ns, const unsigned long long *abort)

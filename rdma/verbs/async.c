@@ -69,12 +69,11 @@ bool gpul_verbs_async_read(void *device, gpul_rdma_failure *why)
 			       d->info.name, d->v->event_type_str(event.event_type));
 		fatal = true;
 		break;
-	default: /* a connection was established, a path has migrated ... */
+	default: /* events without consequences: a connection was established, a path has migrated */
 		gpul_log(GPUL_LOG_DEBUG, "verbs", "%s: %s", d->info.name, d->v->event_type_str(event.event_type));
 		break;
 	}
-	d->v->ack_async_event(&event); /* destroying a queue pair waits for this acknowledgement, so
-					 * its path is still valid up to here */
+	d->v->ack_async_event(&event); /* destroying a queue pair waits for this acknowledgement, so its path is still valid up to here */
 	return fatal;
 }
 

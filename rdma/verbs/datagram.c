@@ -1,5 +1,5 @@
-/* datagram.c — sends and receives slots as datagrams (UD), without connection state in the NIC and
- * without acknowledgements; the protocol repeats lost ones.
+/* datagram.c — sends and receives slots as datagrams (UD), which need no connection state in the
+ * NIC and are not acknowledged; the protocol repeats lost datagrams.
  *
  *     ┌ 40 bytes: GRH ┬ slots ┐   a receive buffer: the network's global route header comes first
  *     └───────────────┴───────┘ */
@@ -38,7 +38,7 @@ gpul_status gpul_verbs_create_datagrams(gpul_verbs_path *p, gpul_error *err)
 	n_bytes = (size_t)g->stride * 2 * GPUL_VERBS_DATAGRAMS;
 	if (getrandom(&g->qkey, sizeof g->qkey, 0) != (ssize_t)sizeof g->qkey)
 		return gpul_fail(err, GPUL_ESYS, errno, "getrandom: %s", strerror(errno));
-	g->qkey &= 0x7fffffff; /* the highest bit marks privileged keys */
+	g->qkey &= 0x7fffffff; /* a Q_Key with the highest bit set is privileged */
 	g->buffers = aligned_alloc(64, n_bytes);
 	if (!g->buffers)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for datagrams of %zu bytes", n_bytes);
@@ -85,7 +85,7 @@ void gpul_verbs_destroy_datagrams(gpul_verbs_path *p)
 gpul_status gpul_verbs_send_datagram(gpul_verbs_path *p, const gpul_rdma_op *op, bool *accepted, gpul_rdma_failure *why)
 {
 	gpul_verbs_datagrams *g = &p->datagrams;
-	unsigned char *copy; /* a copy, because the caller may change its slots before the NIC reads them */
+	unsigned char *copy; /* the caller may change its slots before the NIC reads them, so the datagram is a copy */
 	struct ibv_sge piece = { .length = op->bytes };
 	struct ibv_send_wr wr = { .sg_list = &piece, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED }, *bad;
 	int r;
@@ -121,7 +121,7 @@ bool gpul_verbs_datagram_arrived(gpul_verbs_path *p, const struct ibv_wc *wc, gp
 
 	if (wc->wr_id >= GPUL_VERBS_DATAGRAMS)
 		return false;
-	g->used[g->n_used++] = (uint16_t)wc->wr_id; /* each buffer is posted once, so there is room */
+	g->used[g->n_used++] = (uint16_t)wc->wr_id; /* there is always room, because each buffer is posted only once */
 	if (wc->src_qp != g->peer_qpn || wc->byte_len <= GPUL_VERBS_GRH_BYTES || wc->byte_len > g->stride)
 		return false;
 	*out = (gpul_rdma_event){ .kind = GPUL_RDMA_EVENT_CONTROL,

@@ -1,4 +1,4 @@
-/* description.c — encodes and decodes the description of a path for the peer.  Numbers are little-endian; reserved
+/* description.c — encodes this end of a path for the peer, and decodes that of the peer.  Numbers are little-endian; reserved
  * bytes are 0.
  *
  *      0       4  5    6    7     8    9    10    11       12     14        16          32     36     40
@@ -59,7 +59,7 @@ size_t gpul_verbs_description_write(const gpul_verbs_description *in, unsigned c
 	return n_bytes;
 }
 
-/* Find the offset of the first invalid byte, which no version of gpuload writes; -1: none. */
+/* Return the offset of the first byte that no version of gpuload writes; -1: all are valid. */
 static int find_bad_byte(const unsigned char *from, size_t n_bytes)
 {
 	const unsigned char link_layer = from[5];

@@ -45,7 +45,7 @@ static gpul_status use_read(gpul_verbs_device *d, const char *text, gpul_error *
 			     : gpul_verbs_fail(err, errno, sizeof d->scratch, "ibv_reg_mr of %zu bytes for flushes", sizeof d->scratch);
 }
 
-/* Use an atomic operation; a NIC without a null MR, such as rxe, uses a read. */
+/* Use an atomic operation; if the NIC has no null MR (rxe has none), use a read. */
 static gpul_status use_atomic(gpul_verbs_device *d, gpul_error *err)
 {
 	gpul_status st;
@@ -55,8 +55,7 @@ static gpul_status use_atomic(gpul_verbs_device *d, gpul_error *err)
 	d->null_mr = d->v->alloc_null_mr(d->pd);
 	if (!d->null_mr && errno != EOPNOTSUPP)
 		return gpul_verbs_fail(err, errno, 0, "ibv_alloc_null_mr");
-	st = use_read(d, "loop-back read: no null MR", err); /* also used by policy ATOMIC, for data of less
-							       * than 8 bytes */
+	st = use_read(d, "loop-back read: no null MR", err); /* policy ATOMIC also needs the read, for data of less than 8 bytes */
 	if (!st && d->null_mr)
 		decide(d, GPUL_RDMA_FLUSH_ATOMIC, "loop-back atomic on null MR");
 	return st;
@@ -101,8 +100,7 @@ void gpul_verbs_end_flush(gpul_verbs_device *d)
 		(void)d->v->dereg_mr(d->null_mr);
 }
 
-/* Create a loop-back: a queue pair connected to itself.  It is a reliable connection even if the
- * path uses UC, because its packets never leave the NIC. */
+/* Create a queue pair that is connected to itself.  It is of type RC even if the path uses UC, because its packets never leave the NIC. */
 gpul_status gpul_verbs_create_loop(gpul_verbs_path *p, gpul_error *err)
 {
 	gpul_verbs_device *d = p->d;

@@ -50,7 +50,7 @@ static bool is_empty(const union ibv_gid *gid)
 	return memcmp(gid, &zero, sizeof zero) == 0;
 }
 
-/* The ranks of entries on Ethernet; the lowest one is best. */
+/* The ranks of GIDs on Ethernet, best first. */
 enum rank { V2_IPV4, V2_IPV6, V1, UNUSABLE };
 
 static enum rank rank_of(const struct ibv_gid_entry *e)

@@ -1,6 +1,5 @@
-/* gid.h — chooses the entry of a port's GID table that a connection uses.  A GID is the port's
- * address: on RoCE an IPv6 address, or an IPv4 address written as ::ffff:a.b.c.d; one address
- * has an entry for each RoCE version. */
+/* gid.h — chooses the entry of a port's GID table that a connection uses.  A GID is the port's address: on RoCE an IPv6 address, or
+ * an IPv4 address written as ::ffff:a.b.c.d; the table contains each address once for each RoCE version. */
 #ifndef GPULOAD_RDMA_VERBS_GID_H
 #define GPULOAD_RDMA_VERBS_GID_H
 

@@ -1,10 +1,8 @@
 /* poll.c — reads completions, and finds out why a path has failed.
  *
- * The first completion with an error is the failure of the path.  There is one exception:
- * IBV_WC_WR_FLUSH_ERR means only that the queue pair was already in error.  The cause is then
- * reported later, by a completion of another queue, by an asynchronous event, or by the peer
- * over the socket.  So a path with only flushed completions waits a few milliseconds before it
- * reports them. */
+ * The first completion with an error is the failure of the path.  There is one exception: IBV_WC_WR_FLUSH_ERR means only that the
+ * queue pair was already in error.  The cause comes later, in a completion of another queue, an asynchronous event, or a message of
+ * the peer over the socket.  So a path with only flushed completions waits up to GPUL_VERBS_GRACE_NS before it reports them. */
 #include "rdma/verbs/verbs_internal.h"
 
 #if GPUL_HAVE_LIBIBVERBS
@@ -57,7 +55,7 @@ static void record_error(gpul_verbs_path *p, const struct ibv_wc *wc)
 	p->only_flushed = flushed;
 }
 
-/* Convert a successful completion to an event; returns false if the protocol does not need it. */
+/* Convert a successful completion to an event; returns false if the protocol needs no event for it. */
 static bool convert_completion(gpul_verbs_path *p, const struct ibv_wc *wc, gpul_rdma_event *out)
 {
 	unsigned queue;
@@ -90,7 +88,7 @@ static bool convert_completion(gpul_verbs_path *p, const struct ibv_wc *wc, gpul
 	}
 }
 
-/* Read up to max completions; returns the number of events, or -1 with errno. */
+/* Read up to max completions.  Returns the number of events, or -1 with errno set. */
 static int read_completions(gpul_verbs_path *p, gpul_rdma_event *events, unsigned max, bool *any)
 {
 	struct ibv_wc completions[GPUL_VERBS_BATCH];
@@ -107,7 +105,7 @@ static int read_completions(gpul_verbs_path *p, gpul_rdma_event *events, unsigne
 	return n < 0 ? -1 : n_events;
 }
 
-/* Report the failure, unless a better reason may still arrive. */
+/* Report the failure, unless it is only flushed completions and a better reason may still arrive. */
 static gpul_status report_failure(gpul_verbs_path *p, unsigned *n_events, gpul_rdma_failure *why)
 {
 	gpul_rdma_event ignored[GPUL_VERBS_BATCH];
@@ -130,8 +128,8 @@ static gpul_status report_failure(gpul_verbs_path *p, unsigned *n_events, gpul_r
 	return why->status;
 }
 
-/* Handle failures of queue pairs and of the port that no completion reports.  They are rare, so
- * this is called only if nothing has completed. */
+/* Detect failures of queue pairs and of the port that cause no completion.  They are rare, so this is called only if nothing has
+ * completed. */
 static void look_for_silent_failure(gpul_verbs_path *p)
 {
 	const uint64_t down_since = atomic_load_explicit(&p->d->down_since_ns, memory_order_relaxed);

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/random.h>
 
-/* Choose an initial packet sequence number: random, so that packets of an earlier connection with
- * the same queue pair numbers are not accepted. */
+/* Choose a random initial packet sequence number, so that packets of an earlier connection with the same queue pair numbers are not
+ * accepted. */
 static uint32_t random_psn(void)
 {
 	uint32_t psn = 0;

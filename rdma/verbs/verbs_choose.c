@@ -24,7 +24,7 @@ static gpul_status query_port(gpul_verbs_device *d, uint8_t port, gpul_error *er
 	return r ? gpul_verbs_fail(err, gpul_verbs_errno(r), 0, "ibv_query_port %u", port) : GPUL_OK;
 }
 
-/* Choose the port that the user gives, which must be active, or the first active one. */
+/* Choose the port that the user gives, which must be active, or else the first active port. */
 static gpul_status choose_port(gpul_verbs_device *d, const char *name, int wish, gpul_error *err)
 {
 	const int n_ports = d->attr.orig_attr.phys_port_cnt;
@@ -77,7 +77,7 @@ static gpul_status choose_gid(gpul_verbs_device *d, int wish, char *why, size_t 
 	return st;
 }
 
-/* Check the transport: UC loses messages if the fabric drops packets, because nothing retransmits them. */
+/* Check the queue pair type: UC on a fabric that drops packets loses messages, because the NIC does not retransmit them. */
 static gpul_status check_transport(const gpul_verbs_device *d, const gpul_rdma_device_desc *desc, const char *name, gpul_error *err)
 {
 	if (d->uc && d->ethernet && !desc->lossless)
@@ -125,8 +125,8 @@ static gpul_status open_device(gpul_verbs_device *d, struct ibv_device *device, 
 	return GPUL_OK;
 }
 
-/* Find the index of the device that is nearest to the GPU in the description, or, without a GPU, of the fastest device; -1:
- * sysfs lists none of them. */
+/* Return the index of the device that is nearest to the GPU of the description, or, without a GPU, of the fastest device; -1: sysfs
+ * lists none of the devices. */
 static int find_nearest(const gpul_verbs_device *d, struct ibv_device *const *list, int n, const gpul_rdma_device_desc *desc,
 			char reason[GPUL_NIC_WHY_BYTES])
 {
@@ -152,7 +152,7 @@ static int find_nearest(const gpul_verbs_device *d, struct ibv_device *const *li
 	return found;
 }
 
-/* Open the nearest device, or, if it cannot be used, the first of the others that can. */
+/* Open the nearest device, or, if it cannot be used, the first other device that can. */
 static gpul_status open_nearest(gpul_verbs_device *d, struct ibv_device *const *list, int n, const gpul_rdma_device_desc *desc,
 				gpul_error *err)
 {
@@ -178,7 +178,7 @@ gpul_status gpul_verbs_choose(gpul_verbs_device *d, const gpul_rdma_device_desc 
 	if (!list || n == 0)
 		gpul_fail(&why, st, 0, "this machine has no RDMA device%s", list ? "" : " (the kernel module ib_uverbs is not loaded)");
 	else if (!desc->device)
-		st = open_nearest(d, list, n, desc, &why); /* the first error is kept */
+		st = open_nearest(d, list, n, desc, &why); /* keeps the first error in `why` */
 	for (int i = 0; desc->device && i < n && st; i++)
 		if (strcmp(d->v->get_device_name(list[i]), desc->device) == 0)
 			st = open_device(d, list[i], desc, "chosen by the user", &why);

@@ -32,8 +32,7 @@ static gpul_status check_wishes(const gpul_rdma_device_desc *desc, gpul_error *e
 	return GPUL_OK;
 }
 
-/* Find out by trial how many bytes of inline data a queue pair can have, because no attribute
- * reports it. */
+/* Find out by creating queue pairs how many bytes of inline data one can have, because no attribute reports the limit. */
 static gpul_status probe_inline(gpul_verbs_device *d, gpul_error *err)
 {
 	static const uint32_t sizes[] = { 128, 64, 32, 0 };
@@ -64,7 +63,7 @@ static gpul_status probe_inline(gpul_verbs_device *d, gpul_error *err)
 	return st;
 }
 
-/* Find out whether dmabuf is supported: the registration of descriptor -1 then fails with another error than if it is not. */
+/* Find out whether dma-bufs are supported: registering descriptor -1 always fails, but the error then differs from "not supported". */
 static bool probe_dmabuf(const gpul_verbs_device *d)
 {
 	struct ibv_mr *mr;
@@ -92,8 +91,7 @@ static void fill_info(gpul_verbs_device *d)
 	info->notice_ns = d->uc ? 0 : (d->retry + UINT64_C(1)) * (UINT64_C(4096) << d->timeout);
 }
 
-/* Create the rest of the device, after gpul_verbs_choose().  On failure close_device() releases
- * what has been created. */
+/* Create the remaining objects of the device, after gpul_verbs_choose().  On failure, close_device() releases those that exist. */
 static gpul_status prepare_device(gpul_verbs_device *d, const gpul_rdma_device_desc *desc, gpul_error *err)
 {
 	gpul_status st;

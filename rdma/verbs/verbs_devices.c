@@ -75,7 +75,7 @@ static void write_capabilities(const struct ibv_device_attr_ex *a, gpul_verbs_de
 	};
 	bool pages = a->odp_caps.general_caps & IBV_ODP_SUPPORT;
 
-	/* device_cap_flags_ex includes the older flags, and is 0 if only the older query exists. */
+	/* device_cap_flags_ex includes the flags of the older query; it is 0 if the driver supports only that query. */
 	write_flags(a->device_cap_flags_ex | a->orig_attr.device_cap_flags, device, sizeof device / sizeof *device, d->capabilities,
 		    sizeof d->capabilities);
 	write_flags(pages ? a->odp_caps.per_transport_caps.rc_odp_caps : 0, paging, sizeof paging / sizeof *paging, d->on_demand_paging,
@@ -128,8 +128,8 @@ static int open_inline(const struct gpul_verbs *v, struct ibv_pd *pd, struct ibv
 	return -1;
 }
 
-/* Find out by trial the properties that no attribute reports: the size of inline data, and the
- * registration of a dmabuf.  Registering descriptor -1 fails with EBADF if dmabufs are supported. */
+/* Find out by trial what no attribute reports: the size of inline data, and whether dma-bufs can be registered (registering
+ * descriptor -1 then fails with EBADF). */
 static void probe_device(const struct gpul_verbs *v, struct ibv_context *ctx, gpul_verbs_device_info *d)
 {
 	struct ibv_pd *pd = v->alloc_pd(ctx);

@@ -1,6 +1,6 @@
 /* verbs_devices.h — lists the RDMA devices that libibverbs finds, with all attributes, as plain data.
  *
- * Types of libibverbs do not appear here, so a program that was built without its header can use this file. */
+ * This file uses no types of libibverbs, so that a program built without libibverbs' headers can include it. */
 #ifndef GPULOAD_RDMA_VERBS_VERBS_DEVICES_H
 #define GPULOAD_RDMA_VERBS_VERBS_DEVICES_H
 
@@ -23,7 +23,7 @@ typedef struct gpul_verbs_gid_info {
 } gpul_verbs_gid_info;
 
 typedef struct gpul_verbs_port_info {
-	int number;      /* from 1 */
+	int number;      /* port number, from 1 */
 	char error[128]; /* why the port cannot be queried; "": the other members are valid */
 	bool active;
 	char state[16];          /* such as "ACTIVE", "DOWN", "INIT" or "ARMED" */
@@ -42,7 +42,7 @@ typedef struct gpul_verbs_port_info {
 } gpul_verbs_port_info;
 
 typedef struct gpul_verbs_number {
-	const char *name; /* as in struct ibv_device_attr, such as "max_qp" */
+	const char *name; /* name of the field in struct ibv_device_attr, such as "max_qp" */
 	uint64_t value;
 } gpul_verbs_number;
 
@@ -52,13 +52,12 @@ typedef struct gpul_verbs_device_info {
 	char name[64];
 	char error[200];    /* why the device cannot be opened or queried; "": the other members are valid */
 	char node_type[32]; /* such as "InfiniBand channel adapter" */
-	bool usable;        /* the send path can use it: it is RoCE or InfiniBand; iWARP has no write with immediate */
+	bool usable;        /* the send path can use it: it is RoCE or InfiniBand (iWARP has no write with immediate) */
 	char firmware[64];
 	char node_guid[20], system_guid[20]; /* such as "506b:4b03:00a1:b2c3" */
 	unsigned vendor, part, hardware;
 	char atomics[16];          /* "none", "device" (atomic among verbs), "global" (also with the CPU) */
-	char on_demand_paging[48]; /* operations that work on unregistered memory: "none", "send
-				     * recv write read atomic" */
+	char on_demand_paging[48]; /* operations that work on unregistered memory: "none", or names from "send recv write read atomic" */
 	bool dmabuf;               /* GPU memory can be registered by a dmabuf descriptor */
 	int max_inline_bytes;      /* limit for a send of an RC queue pair; -1: unknown */
 	char capabilities[400];    /* names of the flags, separated by blanks */

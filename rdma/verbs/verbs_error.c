@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-/* Advice by errno; ENOMEM has its own text. */
+/* Advice by errno value; for ENOMEM see explain_memory(). */
 static const struct {
 	int code;
 	const char *advice;

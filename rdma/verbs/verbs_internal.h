@@ -1,6 +1,6 @@
 /* verbs_internal.h — the structs and functions that the files of the verbs backend share.
  *
- *     device ── context, protection domain, port, GID            verbs_device.c, verbs_choose.c; verbs_memory.c registers
+ *     device ── context, protection domain, port, GID            verbs_device.c, verbs_choose.c, verbs_memory.c
  *       path ── one completion queue                              verbs_path.c creates, connect.c connects, async.c
  *         queue pairs 0 .. n-1, to the peer                       verbs_post.c, poll.c
  *         a loop-back queue pair, for FLUSH                       flush.c
@@ -22,18 +22,19 @@ enum {
 	GPUL_VERBS_FLUSHES = 64,         /* limit of the flushes in flight on one path; the protocol has at most 32 */
 	GPUL_VERBS_DATAGRAMS = 64,       /* limit of the datagrams in flight on one path, in each direction */
 	GPUL_VERBS_GRH_BYTES = 40,       /* size of the header before each received datagram */
-	GPUL_VERBS_GRACE_NS = 250000000, /* how long a path with flushed completions waits for a better reason of the failure */
-	GPUL_VERBS_RNR_TIMER = 18,       /* 5.12 ms before a retry, and 6 retries; rarely needed,
-				       * because the protocol never sends without a posted receive */
+	GPUL_VERBS_GRACE_NS = 250000000, /* how long a path with flushed completions waits for the cause of the failure */
+	GPUL_VERBS_RNR_TIMER = 18,       /* InfiniBand's code for 5.12 ms, the time between two of the 6 RNR retries; rarely
+					  * needed, because the protocol only sends if a receive is posted */
 	GPUL_VERBS_HOPS = 64,
 };
 
-/* wr_id of every empty receive; no operation has this id. (The opcode of a completion with an error is not valid.) */
+/* wr_id of every empty receive, which no operation has: a failed completion does not tell whether it is a receive, because its
+ * opcode is not valid. */
 #define GPUL_VERBS_RECV_ID UINT64_MAX
 
 typedef struct gpul_verbs_device {
 	const struct gpul_verbs *v;
-	const gpul_driver *drv; /* driver for flushes by CUDA; may be NULL */
+	const gpul_driver *drv; /* driver for the flush policy CUDA; may be NULL */
 	struct ibv_context *ctx;
 	struct ibv_pd *pd;
 	struct ibv_device_attr_ex attr;
@@ -42,7 +43,7 @@ typedef struct gpul_verbs_device {
 	uint8_t port;
 	uint8_t timeout, retry, traffic_class;
 	bool ethernet, uc, control_datagrams;
-	enum ibv_mtu mtu;       /* the smaller of the port's MTU and the user's */
+	enum ibv_mtu mtu;       /* the smaller of the MTUs of the port and of the user */
 	gpul_rdma_flush flush;  /* the chosen method, never AUTO */
 	struct ibv_mr *null_mr; /* flush by ATOMIC: receives the result */
 	uint64_t scratch;       /* flush by READ: receives the data */
@@ -55,10 +56,9 @@ typedef struct gpul_verbs_device {
 typedef struct gpul_verbs_queue {
 	struct ibv_qp *qp;
 	uint32_t psn;
-	uint32_t depth;         /* capacity of the send queue */
-	uint32_t posted, ended; /* numbers of operations that were posted and that have ended */
-	uint32_t *marks;        /* ring of `depth` entries: the positions after the signalled
-				       * operations */
+	uint32_t depth;         /* size of the send queue, in operations */
+	uint32_t posted, ended; /* number of operations posted, and number of operations ended */
+	uint32_t *marks;        /* ring of `depth` entries: for each signalled operation, the position after it */
 	uint32_t marks_head, marks_tail;
 } gpul_verbs_queue;
 
@@ -68,7 +68,7 @@ typedef struct gpul_verbs_datagrams {
 	struct ibv_ah *ah; /* address handle of the peer */
 	uint32_t peer_qpn, peer_qkey, qkey;
 	uint32_t stride;        /* bytes of one buffer */
-	unsigned char *buffers; /* GPUL_VERBS_DATAGRAMS buffers to receive, followed by as many to send */
+	unsigned char *buffers; /* GPUL_VERBS_DATAGRAMS receive buffers, then as many send buffers */
 	struct ibv_mr *mr;
 	uint16_t used[GPUL_VERBS_DATAGRAMS]; /* receive buffers whose data the most recent poll has returned */
 	unsigned n_used;
@@ -79,17 +79,17 @@ typedef struct gpul_verbs_path {
 	struct ibv_cq *cq;
 	unsigned n_qps, n_recvs;
 	gpul_verbs_queue queues[GPUL_RDMA_MAX_QPS];
-	gpul_verbs_queue loop;                      /* .qp NULL: FLUSH needs no queue pair */
+	gpul_verbs_queue loop;                      /* the loop-back queue pair; .qp NULL: flushes need none */
 	gpul_verbs_datagrams datagrams;             /* .queue.qp NULL: not used */
 	unsigned last;                              /* index of the queue pair of the most recent completion */
-	struct ibv_recv_wr recvs[GPUL_VERBS_BATCH]; /* a chain of empty receives */
-	uint64_t flushed[GPUL_VERBS_FLUSHES];       /* ring of flushes that have ended without a queue pair */
+	struct ibv_recv_wr recvs[GPUL_VERBS_BATCH]; /* a chain of receives without buffers */
+	uint64_t flushed[GPUL_VERBS_FLUSHES];       /* ring of flushes that have ended without using a queue pair */
 	uint32_t flushed_head, flushed_tail;
 
 	pthread_mutex_t lock;      /* held by post, poll and break_path */
 	atomic_bool broken;        /* break_path() has been called */
-	gpul_rdma_failure failure; /* first error of the queue pairs; reported after the events before it */
-	bool only_flushed;         /* failure is IBV_WC_WR_FLUSH_ERR: a consequence of another error */
+	gpul_rdma_failure failure; /* first error of the queue pairs; reported after the events that came before it */
+	bool only_flushed;         /* failure is IBV_WC_WR_FLUSH_ERR, which is only a consequence of another error */
 	uint64_t failed_at_ns;
 
 	pthread_mutex_t async_lock; /* protects async, which another thread writes */
@@ -105,16 +105,15 @@ gpul_status gpul_verbs_fail(gpul_error *err, int code, size_t wanted_bytes, cons
 
 /* Return the name of a status, "IBV_WC_RETRY_EXC_ERR"; else "unknown status". */
 const char *gpul_verbs_wc_name(enum ibv_wc_status status);
-/* Advice for a status; "": none.  of_receive: it is the completion of a receive, which means that an operation of the peer has failed. */
+/* Return advice for a status; "": none.  of_receive: the completion is of a receive, so an operation of the peer has failed. */
 const char *gpul_verbs_wc_advice(enum ibv_wc_status status, bool of_receive);
 
 /* ---- verbs_choose.c, flush.c: how a device is used ------------------------------------------------------------------------ */
 
-/* Open the device that desc gives, or else choose one, and choose its port, GID and MTU. */
+/* Open the device that desc names, or else choose one; then choose its port, GID and MTU. */
 gpul_status gpul_verbs_choose(gpul_verbs_device *d, const gpul_rdma_device_desc *desc, gpul_error *err);
 
-/* Choose the method of FLUSH, and allocate its resources in the device; info.flush explains the
- * choice. */
+/* Choose the method of FLUSH, and allocate its resources in the device; info.flush explains the choice. */
 gpul_status gpul_verbs_choose_flush(gpul_verbs_device *d, const gpul_rdma_device_desc *desc, gpul_error *err);
 void gpul_verbs_end_flush(gpul_verbs_device *d);
 
@@ -128,7 +127,7 @@ gpul_status gpul_verbs_queue_create(gpul_verbs_path *p, gpul_verbs_queue *q, enu
 				    unsigned access, gpul_error *err);
 void gpul_verbs_queue_destroy(gpul_verbs_path *p, gpul_verbs_queue *q);
 
-/* The other end of a queue pair. */
+/* The data that identifies the peer's end of a queue pair. */
 typedef struct gpul_verbs_remote {
 	uint32_t qpn, psn;
 	uint16_t lid;
@@ -199,9 +198,9 @@ gpul_status gpul_verbs_flush(gpul_verbs_path *p, const gpul_rdma_op *op, bool *a
 
 /* Send a datagram.  *accepted is false if there is no room now. */
 gpul_status gpul_verbs_send_datagram(gpul_verbs_path *p, const gpul_rdma_op *op, bool *accepted, gpul_rdma_failure *why);
-/* Convert the completion of a receive; returns false if the datagram is not from the peer. */
+/* Convert the completion of a received datagram; returns false if the datagram is not from the peer. */
 bool gpul_verbs_datagram_arrived(gpul_verbs_path *p, const struct ibv_wc *wc, gpul_rdma_event *out);
-/* Repost the buffers whose data the most recent poll has returned.  Returns 0 or an errno number. */
+/* Repost the datagram buffers whose data the most recent poll has returned.  Returns 0 or errno. */
 int gpul_verbs_recycle_datagrams(gpul_verbs_path *p);
 
 /* ---- what verbs_post.c and poll.c share -------------------------------------------------------------------------------------- */
@@ -219,7 +218,7 @@ static inline void gpul_verbs_count_post(gpul_verbs_queue *q, bool signaled)
 		q->marks[q->marks_head++ % q->depth] = q->posted;
 }
 
-/* Count the completion of a signalled operation, which implies that of all operations before it. */
+/* Count the completion of a signalled operation, which implies that all operations before it have completed. */
 static inline void gpul_verbs_count_completion(gpul_verbs_queue *q)
 {
 	if (q->marks_tail != q->marks_head)

@@ -23,7 +23,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects the next tw
 static struct gpul_verbs library;
 static bool ready;
 
-/* Exported functions that the header's inline functions call; set before the table is used. */
+/* Exported functions that inline functions of the header call; set before a caller gets the table. */
 static __typeof__(_ibv_query_gid_table) *exported_gid_table;
 static int (*exported_query_port)(struct ibv_context *ctx, uint8_t port, struct _compat_ibv_port_attr *attr);
 
@@ -37,8 +37,7 @@ static ssize_t query_gid_table(struct ibv_context *ctx, struct ibv_gid_entry *en
 	return exported_gid_table(ctx, entries, max_entries, flags, sizeof *entries);
 }
 
-/* Does what the header's inline ibv_query_port() does: the exported function fills only the fields
- * of the first version. */
+/* Does the same as ibv_query_port(), which is inline in the header: the exported function fills only the fields of the first version. */
 static int query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *attr)
 {
 	struct verbs_context *extended = __extension__ verbs_get_ctx_op(ctx, query_port);
@@ -67,7 +66,7 @@ static struct ibv_mr *reg_no_dmabuf(struct ibv_pd *pd, uint64_t offset, size_t n
 	return NULL;
 }
 
-/* dlsym() returns functions as void *; ISO C has no conversion to a function pointer, hence memcpy(). */
+/* Get a function of the library.  dlsym() returns void *, which ISO C cannot convert to a function pointer, hence memcpy(). */
 static bool find_symbol(void *handle, const char *name, void *function)
 {
 	void *symbol = dlsym(handle, name);

@@ -1,8 +1,7 @@
-/* verbs_lib.h — libibverbs as a table of functions, opened when it is first needed, so that programs without RDMA do not load
- * it.
+/* verbs_lib.h — libibverbs as a table of functions, opened when it is first needed, so that programs without RDMA do not load it.
  *
  * Calls report errors as in libibverbs: functions that return a pointer return NULL and set errno; functions that return int
- * return an errno number, or, with older providers, -1 and set errno.  gpul_verbs_errno() converts the latter. */
+ * return an errno number, or, with older providers, -1 and set errno.  gpul_verbs_errno() converts the result of the latter. */
 #ifndef GPULOAD_RDMA_VERBS_VERBS_LIB_H
 #define GPULOAD_RDMA_VERBS_VERBS_LIB_H
 
@@ -17,7 +16,7 @@ extern "C" {
 #endif
 
 #if GPUL_HAVE_LIBIBVERBS
-/* The functions that the library exports, named without ibv_. */
+/* X() for each function that the library exports, without the prefix ibv_. */
 /* clang-format off */
 #define GPUL_VERBS_CALLS(X)                                                                     \
 	X(get_device_list) X(free_device_list) X(get_device_name) X(get_device_guid)            \
@@ -35,10 +34,10 @@ struct gpul_verbs {
 #define X(name) __typeof__(ibv_##name) *name;
 	GPUL_VERBS_CALLS(X)
 #undef X
-	/* Since libibverbs 1.12; an older library has a function here that fails with EOPNOTSUPP. */
+	/* Since libibverbs 1.12.  With an older library, this points to a function that fails with EOPNOTSUPP. */
 	__typeof__(ibv_reg_dmabuf_mr) *reg_dmabuf_mr;
 
-	/* Inline functions of <infiniband/verbs.h>: the header calls the provider through the context. */
+	/* Inline functions of <infiniband/verbs.h>, which call the provider through the context. */
 	ssize_t (*query_gid_table)(struct ibv_context *ctx, struct ibv_gid_entry *entries, size_t max_entries, uint32_t flags);
 	int (*query_port)(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *attr);
 	int (*query_device_ex)(struct ibv_context *ctx, const struct ibv_query_device_ex_input *input, struct ibv_device_attr_ex *attr);
@@ -49,7 +48,7 @@ struct gpul_verbs {
 	int (*req_notify_cq)(struct ibv_cq *cq, int solicited_only);
 };
 
-/* Convert the result of a failed int function to an errno number. */
+/* Convert the result of a failed function that returns int to an errno number. */
 int gpul_verbs_errno(int returned);
 #endif
 
@@ -61,13 +60,12 @@ struct gpul_verbs;
  *
  * @out  the table; valid until the process ends, because providers cannot be unloaded safely
  * @err  explains a failure
- * Errors  GPUL_EUNSUPPORTED there is no such library, it is too old, or gpuload was built without its
- *         header
+ * Errors  GPUL_EUNSUPPORTED there is no such library, it is too old, or gpuload was built without its header
  * Threads any thread; every call returns the same table
  * Source  libibverbs manual pages; rdma-core, libibverbs/verbs.h */
 gpul_status gpul_verbs_open(const struct gpul_verbs **out, gpul_error *err);
 
-/* For tests: make gpul_verbs_open() return this table from now on; NULL: the library's again.  Call before threads are started. */
+/* For tests: make gpul_verbs_open() return this table from now on; NULL: the library's table again.  Call before threads are started. */
 void gpul_verbs_use(const struct gpul_verbs *table);
 
 #ifdef __cplusplus

@@ -1,9 +1,8 @@
 /* verbs_memory.c — registers memory, so that the NIC can read and write it.
  *
  * Relaxed ordering lets the NIC's writes reach memory in any order, which is faster on many machines; the completion still comes
- * after them.  Code that polls memory could see the end of a slot before its beginning, so
- * slots and steps are never registered with relaxed ordering. A kernel or driver without relaxed ordering ignores the flag
- * (ibv_reg_mr_iova2). */
+ * after them.  But code that polls memory could see the end of a slot before its beginning, so slots and steps are never registered
+ * with relaxed ordering.  A kernel or driver without relaxed ordering ignores the flag (ibv_reg_mr_iova2). */
 #include "rdma/verbs/verbs_internal.h"
 
 #if GPUL_HAVE_LIBIBVERBS
@@ -13,8 +12,8 @@
 gpul_status gpul_verbs_reg(void *device, const gpul_rdma_memory *memory, gpul_rdma_piece *piece, void **token, gpul_error *err)
 {
 	gpul_verbs_device *d = device;
-	/* Access for reads or atomics is needed by the loop-back queue pair of a flush; the queue
-	 * pairs of paths allow neither. */
+	/* The loop-back queue pair of a flush needs access for reads or atomics; the queue pairs of the paths do not give it to the
+	 * peer. */
 	const bool by_read = d->flush == GPUL_RDMA_FLUSH_READ, by_atomic = d->flush == GPUL_RDMA_FLUSH_ATOMIC;
 	const unsigned access = IBV_ACCESS_LOCAL_WRITE | (memory->source ? 0u : IBV_ACCESS_REMOTE_WRITE) |
 				(memory->flushed && (by_read || by_atomic) ? IBV_ACCESS_REMOTE_READ : 0u) |

@@ -12,8 +12,8 @@ static enum ibv_qp_type type_of(const gpul_verbs_device *d)
 	return d->uc ? IBV_QPT_UC : IBV_QPT_RC;
 }
 
-/* Return the number of possible completions: every operation and every receive can end with one, at the latest when the queue pairs
- * are broken. */
+/* Return the most completions that can exist at the same time: each operation and each receive can end with one, at the latest when
+ * the queue pairs are broken. */
 static unsigned count_completions(const gpul_verbs_device *d, unsigned n_qps, unsigned depth, unsigned n_recvs)
 {
 	return n_qps * (depth + n_recvs) + GPUL_VERBS_FLUSHES + (d->control_datagrams ? 2 * GPUL_VERBS_DATAGRAMS : 0);
@@ -122,15 +122,15 @@ void gpul_verbs_destroy_path(void *path)
 		gpul_verbs_queue_destroy(p, &p->queues[i]);
 	gpul_verbs_queue_destroy(p, &p->loop);
 	gpul_verbs_destroy_datagrams(p);
-	if (p->cq) /* destroyed after its queue pairs */
+	if (p->cq) /* destroyed after the queue pairs that use it */
 		(void)p->d->v->destroy_cq(p->cq);
 	pthread_mutex_destroy(&p->async_lock);
 	pthread_mutex_destroy(&p->lock);
 	free(p);
 }
 
-/* True if packets need a global route header, with both GIDs: on Ethernet, on InfiniBand networks that require it, and between
- * their subnets. */
+/* True if packets need a global route header, which contains both GIDs: on Ethernet, on InfiniBand networks that require it, and
+ * between InfiniBand subnets. */
 static bool needs_global(const gpul_verbs_device *d)
 {
 	return d->ethernet || !d->port_attr.lid || d->port_attr.flags & 1 /* IBV_QPF_GRH_REQUIRED */;
@@ -161,7 +161,7 @@ size_t gpul_verbs_describe(void *path, unsigned char out[GPUL_RDMA_MAX_DESCRIPTI
 	return gpul_verbs_description_write(&own, out);
 }
 
-/* Check that both sides describe the same kind of path. */
+/* Check that both descriptions are of the same kind of path. */
 static gpul_status check_peer(const gpul_verbs_path *p, const gpul_verbs_description *peer, gpul_error *err)
 {
 	static const char *const layers[] = { "unknown", "InfiniBand", "Ethernet" };
@@ -233,10 +233,9 @@ gpul_status gpul_verbs_connect(void *path, const unsigned char *description, siz
 	return st;
 }
 
-/* In state ERR a queue pair accepts no packets, but the data of a packet that is just arriving
- * might still be written.  The transition to RESET waits for this: a NIC's driver stops the queue
- * in the hardware, and rxe disables its tasks.  (In a guest with rxe, tests/rdma/verbs/
- * device_faults.c has not seen such a packet in state ERR, either.) */
+/* Stop a queue pair.  In state ERR it accepts no packets, but the data of a packet that is arriving might still be written.  The
+ * transition to RESET waits for that: a NIC's driver stops the queue in the hardware, and rxe disables its tasks.  (On rxe,
+ * tests/rdma/verbs/device_faults.c has observed no such packet even in state ERR.) */
 static void stop_queue(gpul_verbs_path *p, struct ibv_qp *qp)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
@@ -250,8 +249,7 @@ void gpul_verbs_break(void *path)
 {
 	gpul_verbs_path *p = path;
 
-	atomic_store(&p->broken, true); /* set before locking, so that post and poll no longer take
-					  * the lock */
+	atomic_store(&p->broken, true); /* set before the mutex is locked, so that post and poll stop taking the mutex */
 	pthread_mutex_lock(&p->lock);
 	for (unsigned i = 0; i < p->n_qps; i++)
 		stop_queue(p, p->queues[i].qp);

@@ -11,8 +11,8 @@
 
 #include "rdma/verbs/gid.h"
 
-/* InfiniBand Architecture, PortInfo: LinkWidthActive, LinkSpeedActive, PortPhysicalState; the speeds are those that Linux
- * gives in /sys/class/infiniband/DEVICE/ports/N/rate. */
+/* Codes of InfiniBand's PortInfo (LinkWidthActive, LinkSpeedActive, PortPhysicalState); the speeds are those in
+ * /sys/class/infiniband/DEVICE/ports/N/rate. */
 static unsigned lanes_of(uint8_t width)
 {
 	switch (width) {
@@ -112,7 +112,7 @@ static void fill_gid(const struct ibv_gid_entry *e, gpul_verbs_gid_info *g)
 		snprintf(g->netdev, sizeof g->netdev, "%s", name);
 }
 
-/* Fill in the GIDs of one port, and the one that a connection would use. */
+/* Fill in the GIDs of one port, and choose the GID that a connection would use. */
 static gpul_status fill_gids(const struct ibv_gid_entry *entries, size_t n, gpul_verbs_port_info *p, gpul_error *err)
 {
 	struct ibv_gid_entry chosen;
@@ -154,7 +154,7 @@ gpul_status gpul_verbs_read_ports(const struct gpul_verbs *v, struct ibv_context
 			fill_port(&a, p);
 		n_entries += p->gid_entries;
 	}
-	/* The query fails if the array is too small for the entries that are not empty; a table has at most a few hundred. */
+	/* The query fails if the array is too small for the entries that are not empty; a table has at most a few hundred entries. */
 	entries = calloc(n_entries + 1, sizeof *entries);
 	if (!d->ports || !entries)
 		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu ports and %zu GIDs", n_ports, n_entries);

@@ -1,4 +1,4 @@
-/* verbs_post.c — posts operations: one chain of work requests, and so one doorbell, for each queue pair. */
+/* verbs_post.c — posts operations: one chain of work requests, and so one doorbell write, for each queue pair. */
 #include "rdma/verbs/verbs_internal.h"
 
 #if GPUL_HAVE_LIBIBVERBS
@@ -7,7 +7,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* The work requests of one batch. */
+/* The work requests that one call of post collects. */
 struct batch {
 	struct ibv_send_wr requests[GPUL_VERBS_BATCH];
 	struct ibv_sge pieces[GPUL_VERBS_BATCH];
@@ -42,7 +42,7 @@ static void add_write(gpul_verbs_path *p, struct batch *b, const gpul_rdma_op *o
 	gpul_verbs_count_post(&p->queues[op->qp], signaled);
 }
 
-/* Add one operation to the batch, or start it.  *accepted is false if there is no room now. */
+/* Add an operation to the batch, or start it immediately (flushes, datagrams).  *accepted is false if there is no room now. */
 static gpul_status add_op(gpul_verbs_path *p, struct batch *b, const gpul_rdma_op *op, bool *accepted, gpul_rdma_failure *why)
 {
 	assert(op->qp < p->n_qps);
@@ -68,8 +68,7 @@ static gpul_status add_op(gpul_verbs_path *p, struct batch *b, const gpul_rdma_o
 	return gpul_rdma_fail(why, GPUL_EINVAL, op->kind, "post", NULL, "operation %u cannot be posted to a NIC", op->kind);
 }
 
-/* Post the batch.  Receives come first: a write in the same batch may be the grant that lets the
- * peer use them. */
+/* Post the batch.  Receives are posted first, because a write in the same batch may be the grant that lets the peer use them. */
 static gpul_status ring_doorbells(gpul_verbs_path *p, struct batch *b, gpul_rdma_failure *why)
 {
 	for (unsigned i = 0; i < p->n_qps; i++) {
