@@ -5,7 +5,7 @@
  *     for (size_t i = 0; i < edges.n; i++) use(&edges.at[i]);
  *     gpul_array_free(&edges);
  *
- * A push may move the elements, so keep indices, not pointers. */
+ * A push may move the elements, so keep indices of elements instead of pointers to them. */
 #ifndef GPULOAD_CORE_ARRAY_H
 #define GPULOAD_CORE_ARRAY_H
 

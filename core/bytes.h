@@ -33,8 +33,7 @@ uint64_t gpul_bytes_u64(gpul_bytes *b);
 void gpul_bytes_seek(gpul_bytes *b, uint64_t offset);
 void gpul_bytes_skip(gpul_bytes *b, uint64_t n_bytes);
 
-/* Skip the next n_bytes and return a cursor over them; if fewer bytes are left, the result is empty, and .overrun is
- * set in it and in b. */
+/* Skip the next n_bytes and return a cursor over them; if fewer bytes are left, the result is empty, and .overrun is set in it and in b. */
 gpul_bytes gpul_bytes_take(gpul_bytes *b, uint64_t n_bytes);
 
 /* Returns the number of unread bytes. */

@@ -1,6 +1,6 @@
 /* cuda_errors.h — lists the errors of CUDA 13.0: number, name in the driver API, name in the runtime API, text.
  *
- * Both APIs use one number for one error.  The texts are what cuGetErrorString() and cudaGetErrorString() return, because
+ * Both APIs use the same number for the same error.  The texts are what cuGetErrorString() and cudaGetErrorString() return, because
  * programs compare and search for them.  The numbers are not enumerators, because the headers of older toolkits lack
  * some; a name is NULL if its API does not have the error. */
 #ifndef GPULOAD_CORE_CUDA_ERRORS_H

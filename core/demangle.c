@@ -1,7 +1,7 @@
-/* demangle.c — demangles C++ names with the demangler of the C++ runtime, if this machine has one.
+/* demangle.c — demangles C++ names with the demangler of the C++ runtime library, if this machine has it.
  *
- * The runtime is opened for the first mangled name, so that a process without mangled names
- * does not load it; a machine without it shows mangled names. */
+ * The library is opened for the first mangled name, so that a process without mangled names
+ * does not load it.  Without the library, names are shown mangled. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <string.h>
@@ -9,8 +9,8 @@
 #include "core/demangle.h"
 #include "core/mangled_internal.h"
 
-/* The longest name in CUDA 13's libraries has 9225 bytes.  A mangled name of up to SHORT_BYTES
- * cannot exceed MAX_BYTES when demangled. */
+/* The longest name in CUDA 13's libraries has 9225 bytes when demangled.  A mangled name of up to SHORT_BYTES never exceeds
+ * MAX_BYTES when demangled. */
 enum { MAX_BYTES = 32768, SHORT_BYTES = 100 };
 
 /* __cxa_demangle of the Itanium C++ ABI; the result comes from malloc. */
@@ -24,7 +24,7 @@ static void find_demangler(void)
 	static const char *const libraries[] = { "libstdc++.so.6", "libc++abi.so.1" };
 
 	for (size_t i = 0; !demangle && i < sizeof libraries / sizeof libraries[0]; i++) {
-		void *lib = dlopen(libraries[i], RTLD_LAZY | RTLD_LOCAL); /* the library stays open */
+		void *lib = dlopen(libraries[i], RTLD_LAZY | RTLD_LOCAL); /* never closed, because the demangler stays in use */
 		void *p = lib ? dlsym(lib, "__cxa_demangle") : NULL;
 
 		memcpy(&demangle, &p, sizeof demangle);
@@ -35,7 +35,7 @@ static void find_demangler(void)
  *
  *     __nv_static_32__b4148644_10_onerank_cu_fdf47990__ZN...    prefix, length, "_", this many bytes, "_", name
  *
- * Seen in libnccl 2.18 to 2.32. */
+ * libnccl 2.18 to 2.32 contain such names. */
 static const char *name_before_linking(const char *name)
 {
 	static const char prefix[] = "__nv_static_";
@@ -58,7 +58,7 @@ char *gpul_demangle(const char *linked_name)
 
 	if (strncmp(name, "_Z", 2) != 0)
 		return name == linked_name ? NULL : strdup(name);
-	/* The demangler recurses for each operator of an expression, so the length of the name itself is limited, too. */
+	/* The demangler recurses for each operator of an expression, so the length of the mangled name is limited, too. */
 	if (strlen(name) > MAX_BYTES || (strlen(name) > SHORT_BYTES && gpul_mangled_length(name) > MAX_BYTES))
 		return NULL;
 	pthread_once(&once, find_demangler);

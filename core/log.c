@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum { LINE_BYTES = 512, MOST_MISTAKES = 10 };
-/* GPULOAD_LOG has not been read yet */
+/* the level is UNKNOWN until GPULOAD_LOG has been read */
 enum { UNKNOWN = -1 };
 
 static _Atomic int shown_level = UNKNOWN;
@@ -25,7 +25,7 @@ static int level_from_environment(void)
 	for (int i = 0; text && i < 4; i++)
 		if (strcmp(text, names[i]) == 0)
 			return i;
-	return GPUL_LOG_NOTICE; /* an unknown name is ignored, because logging must not fail */
+	return GPUL_LOG_NOTICE; /* ignore an unknown level name, because logging must not fail */
 }
 
 bool gpul_log_shows(gpul_log_level level)
@@ -35,8 +35,8 @@ bool gpul_log_shows(gpul_log_level level)
 	if (shown == UNKNOWN) {
 		int from_env = level_from_environment();
 
-		/* Several threads may store the level at once: they store the same value, and a level set by
-		 * gpul_log_set_level() stays. */
+		/* Several threads may store the level at the same time, which is safe: they store the same value, and do not
+		 * overwrite a level set by gpul_log_set_level(). */
 		if (!atomic_compare_exchange_strong(&shown_level, &shown, from_env))
 			from_env = shown;
 		shown = from_env;
@@ -81,7 +81,7 @@ void gpul_log(gpul_log_level level, const char *module, const char *fmt, ...)
 /* ---- mistakes ---------------------------------------------------------------------------------------- */
 
 static pthread_mutex_t mistakes_lock = PTHREAD_MUTEX_INITIALIZER;
-static uint64_t mistakes[MOST_MISTAKES]; /* hashes of the lines that were logged as mistakes */
+static uint64_t mistakes[MOST_MISTAKES]; /* hashes of the mistakes that have been logged */
 static _Atomic unsigned n_mistakes;
 
 bool gpul_log_shows_mistakes(void)
@@ -98,7 +98,8 @@ static uint64_t hash_of(const char *line)
 	return h;
 }
 
-/* Return true for a line that must be shown: it is new, and at most one more than the limit, for which *is_last is set. */
+/* Return true if a mistake must be shown: its line is new and within the limit, or is the first one beyond the limit, for which
+ * *is_last is set. */
 static bool is_new_mistake(const char *line, bool *is_last)
 {
 	const uint64_t h = hash_of(line);

@@ -4,7 +4,7 @@
  *
  *     the library           no NVIDIA driver; using the software driver
  *     the software driver   blocks wait for blocks that cannot start; a barrier number above 15; machine code
- *     nvidia/redirect       a CUDA runtime in a program that it cannot redirect
+ *     nvidia/redirect       a CUDA runtime in a program, whose calls cannot be redirected
  *
  * The software driver and the runtime also explain a program's mistakes, such as a launch with too many threads.
  * GPULOAD_LOG=off|notice|info|debug sets the level; gpul_log_to() sends the lines to a program's own log. */
@@ -33,14 +33,15 @@ void gpul_log(gpul_log_level level, const char *module, const char *fmt, ...) __
 /* Log each non-empty line of a text, for example a compiler's log; accepts NULL. */
 void gpul_log_lines(gpul_log_level level, const char *module, const char *text);
 
-/* Log a mistake of the program that uses the library: with GPULOAD_LOG=info, log it always; else as a notice, each line once and
- * at most 10 lines in a process, because some programs make mistakes on purpose.  The last line says how to see the others. */
+/* Log a mistake of the program that uses the library.  With GPULOAD_LOG=info every mistake is logged; otherwise each line once, as
+ * a notice, and at most 10 lines per process, because some programs make mistakes on purpose.  The last line says how to see the
+ * others. */
 void gpul_log_mistake(const char *module, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* True if the next mistake will be logged, unless its line was logged before. */
 bool gpul_log_shows_mistakes(void);
 
-/* True if lines of this level are shown; otherwise the work of making them can be skipped. */
+/* True if lines of this level are shown; otherwise the caller need not compose them. */
 bool gpul_log_shows(gpul_log_level level);
 
 /* Show lines up to this level, whatever GPULOAD_LOG says. */

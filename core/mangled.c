@@ -1,9 +1,9 @@
 /* mangled.c — estimates the length of a demangled name without demangling it.
  *
- *     _Z1f 1aIiiE S_IS0_S0_E S_IS1_S1_E ...      each part is the part before it, twice
+ *     _Z1f 1aIiiE S_IS0_S0_E S_IS1_S1_E ...      each part contains the part before it twice
  *
  * A name of 300 characters can demangle to gigabytes, and __cxa_demangle has no limit.  This parser reads the name as the demangler
- * does, but computes lengths instead of text: a back reference is as long as the part that it refers to.
+ * does, but computes lengths instead of text: a back reference has the length of the part that it refers to.
  *
  * Grammar: the Itanium C++ ABI, 5.1, as far as it affects the length; an unknown construct adds a few bytes.  For the 25,000 names
  * of CUDA 13.0's libraries the estimate was 0.72 to 2.4 times the true length. */
@@ -13,7 +13,7 @@
 #include <string.h>
 
 enum { MAX_PARTS = 4096, MAX_ARGS = 64, MAX_DEPTH = 200 };
-#define MAX_LENGTH ((uint64_t)1 << 40) /* sums of lengths saturate here */
+#define MAX_LENGTH ((uint64_t)1 << 40) /* larger lengths are reduced to this one, so that sums do not overflow */
 
 typedef struct walk {
 	const char *p;
@@ -31,7 +31,7 @@ static uint64_t saturating_add(uint64_t a, uint64_t b)
 	return a + b < MAX_LENGTH ? a + b : MAX_LENGTH;
 }
 
-/* Remember the length of a part that S_ may refer to; return it. */
+/* Store the length of a part, to which S_ may refer later; return the length. */
 static uint64_t add_part(walk *w, uint64_t length)
 {
 	if (w->n_parts < MAX_PARTS)
@@ -46,7 +46,7 @@ static uint64_t skip_char(walk *w, uint64_t length)
 	return length;
 }
 
-/* Parse a length and an identifier: "3abc".  The functions below return the length of what they parse. */
+/* Parse a length and an identifier: "3abc".  This and the functions below return the estimated length of the demangled text. */
 static uint64_t parse_source_name(walk *w)
 {
 	uint64_t n = 0;
@@ -58,7 +58,7 @@ static uint64_t parse_source_name(walk *w)
 	return n + 2;
 }
 
-/* Parse the number of a back reference: 0 for "_", 1 for "0_", 2 for "1_" and so on, in base 36. */
+/* Parse the number of a back reference, in base 36: "_" is 0, "0_" is 1, "1_" is 2, and so on. */
 static size_t parse_sequence(walk *w)
 {
 	size_t n = 0;
@@ -76,7 +76,7 @@ static size_t parse_sequence(walk *w)
 
 static uint64_t parse_arguments(walk *w);
 
-/* Parse a template argument that is a value: a literal or an expression, up to its E. */
+/* Parse a template argument that is a value, a literal "L...E" or an expression "X...E". */
 static uint64_t parse_value(walk *w)
 {
 	uint64_t n = 0;
@@ -98,7 +98,7 @@ static uint64_t parse_value(walk *w)
 	return skip_char(w, n);
 }
 
-/* Parse a list of template arguments: "I...E", "J...E". */
+/* Parse a list of template arguments: "I...E" or "J...E". */
 static uint64_t parse_arguments(walk *w)
 {
 	uint64_t own[MAX_ARGS], all = 2;
@@ -136,7 +136,7 @@ static uint64_t parse_substitution(walk *w, bool *is_new)
 		return isdigit((unsigned char)*w->p) ? 5 + parse_source_name(w) : 5;
 	}
 	if (islower((unsigned char)*w->p))
-		return skip_char(w, 64); /* Ss, Sa ...: std::basic_string<char, ...> */
+		return skip_char(w, 64); /* Ss, Sa ...: abbreviations of names such as std::basic_string<char, ...> */
 	i = parse_sequence(w);
 	return i < w->n_parts ? w->parts[i] : n;
 }
@@ -165,8 +165,8 @@ static uint64_t parse_unnamed(walk *w)
 	return n;
 }
 
-/* Parse "N...E", a name with scopes.  Back references can mean each of its components but the last;
- * for a type, the whole too. */
+/* Parse "N...E", a name with scopes.  A back reference can refer to each of its components except the last; if the name is a type,
+ * also to the whole name. */
 static uint64_t parse_nested(walk *w)
 {
 	uint64_t all = 0;
@@ -223,7 +223,7 @@ static uint64_t parse_types(walk *w)
 	return skip_char(w, n);
 }
 
-/* Parse an array or vector ("A4_i", "Dv4_f"), beginning with its number. */
+/* Parse an array "A4_i" or vector "Dv4_f", starting at its number. */
 static uint64_t parse_array(walk *w)
 {
 	while (*w->p && *w->p != '_')
@@ -248,7 +248,7 @@ static uint64_t parse_d(walk *w) /* Dp, Dt, DT, Dv, or a built-in type that begi
 	return 12;
 }
 
-/* Add template arguments, if any follow, to a name; is_new: the name itself is not a back reference. */
+/* Add the template arguments, if any follow, to a name.  is_new: the name is not a back reference itself, so later ones may refer to it. */
 static uint64_t with_arguments(walk *w, uint64_t name, bool is_new)
 {
 	if (is_new)
@@ -311,7 +311,7 @@ static uint64_t parse_type(walk *w)
 
 uint64_t gpul_mangled_length(const char *name)
 {
-	walk w; /* a large struct, so only the counters are initialised, below */
+	walk w; /* only the counters are initialised, below, because the struct is large */
 	uint64_t n;
 	bool is_new;
 

@@ -9,13 +9,13 @@
 #include <string.h>
 
 enum { CHECKED_BYTES = 4 << 20 };
-#define NO_LIMIT (UINT64_MAX / 4) /* cgroup v1 has a number near 2^63 for "no limit" */
+#define NO_LIMIT (UINT64_MAX / 4) /* cgroup v1 reports "no limit" as a number near 2^63 */
 
-/* The files of a memory group in the two versions of control groups. */
+/* The names of the files of a memory control group, in versions 1 and 2 of control groups. */
 static const struct version {
 	const char *filesystem, *limit, *used, *freeable;
 	const char *swap_limit, *swap_used;
-	bool swap_has_memory; /* the swap files count memory and swap together */
+	bool swap_has_memory; /* true: the swap files count memory and swap together */
 } versions[] = {
 	{ "cgroup2", "memory.max", "memory.current", "inactive_file", "memory.swap.max", "memory.swap.current", false },
 	{ "cgroup", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file", "memory.memsw.limit_in_bytes",
@@ -79,7 +79,7 @@ static uint64_t smaller(uint64_t a, uint64_t b)
 
 /* ---- one group -------------------------------------------------------------------------------- */
 
-/* Return how much swap a group may still use; NO_LIMIT: all swap of the machine. */
+/* Return how much swap a control group may still use; NO_LIMIT: as much as the machine has. */
 static uint64_t swap_left(const struct version *v, const char *folder, uint64_t memory_left)
 {
 	uint64_t limit, used;
@@ -90,7 +90,8 @@ static uint64_t swap_left(const struct version *v, const char *folder, uint64_t 
 	return less(less(limit, used), v->swap_has_memory ? memory_left : 0);
 }
 
-/* Make the group of this folder the result if it has less memory left than the result so far.  swap_bytes: the free swap of the machine. */
+/* Store the control group of this folder in *out if less memory is left in it than in *out so far.  swap_bytes: the free swap of
+ * the machine. */
 static void consider_group(const struct version *v, const char *root, const char *folder, uint64_t swap_bytes, gpul_memory_left *out)
 {
 	uint64_t limit, counted, freeable, used, left;
@@ -101,7 +102,7 @@ static void consider_group(const struct version *v, const char *root, const char
 		return;
 	(void)read_number(folder, v->used, &counted);
 	if (less(limit, counted) >= out->left_bytes)
-		return; /* memory.stat is not read, because that takes long */
+		return; /* returned before memory.stat is read, because reading it takes long */
 	read_fields(folder, "memory.stat", &v->freeable, 1, &freeable);
 	used = less(counted, freeable);
 	left = less(limit, used) + smaller(swap_bytes, swap_left(v, folder, less(limit, counted)));
@@ -127,7 +128,8 @@ static bool list_has(const char *list, const char *text)
 	return false;
 }
 
-/* Find the path of the process's memory group below the root of its hierarchy, from a line "4:memory:/docker/ab" or "0::/ab". */
+/* Find the path of the process's memory control group below the root of its hierarchy, from a line such as "4:memory:/docker/ab" or
+ * "0::/ab". */
 static bool own_group(const struct version *v, const char *root, char path[PATH_MAX])
 {
 	FILE *f = open_file(root, "proc/self/cgroup");
@@ -149,8 +151,8 @@ static bool own_group(const struct version *v, const char *root, char path[PATH_
 	return found;
 }
 
-/* Consider the group and all its ancestors up to the mount point.  In a container, the mount may show only the hierarchy below some
- * group, or the path may not start with that group: then the mount point is the process's own group. */
+/* Consider the control group and its ancestors, up to the mount point.  In a container, the mount may show only the hierarchy below
+ * some group; if the path does not start with that group, the mount point is the process's own group. */
 static void consider_ancestors(const struct version *v, const char *root, const char *mount_point, const char *mount_root, const char *path,
 			       uint64_t swap_bytes, gpul_memory_left *out)
 {
@@ -169,7 +171,7 @@ static void consider_ancestors(const struct version *v, const char *root, const 
 	}
 }
 
-/* Return the version of control groups whose memory hierarchy a line of mountinfo mounts; N_VERSIONS: none. */
+/* Return the version of control groups whose memory hierarchy is mounted by a line of /proc/self/mountinfo; N_VERSIONS: none. */
 static size_t version_of(const char *line)
 {
 	char type[32], options[256] = "";
@@ -183,7 +185,8 @@ static size_t version_of(const char *line)
 	return N_VERSIONS;
 }
 
-/* Find the mounts in lines such as "35 31 0:32 /docker/ab /sys/fs/cgroup/memory rw,nosuid - cgroup cgroup rw,memory". */
+/* Find the mounts of control groups in /proc/self/mountinfo, in lines such as "35 31 0:32 /docker/ab /sys/fs/cgroup/memory
+ * rw,nosuid - cgroup cgroup rw,memory". */
 static void consider_mounts(const char *root, uint64_t swap_bytes, gpul_memory_left *out)
 {
 	char path[PATH_MAX], *line = NULL;
@@ -206,7 +209,7 @@ static void consider_mounts(const char *root, uint64_t swap_bytes, gpul_memory_l
 bool gpul_memory_find_left(const char *root, gpul_memory_left *out)
 {
 	char folder[PATH_MAX];
-	uint64_t kib[3]; /* in the order of the file's lines */
+	uint64_t kib[3]; /* the values, in the order of the lines in /proc/meminfo */
 	const uint64_t *const total_kib = &kib[0], *const free_kib = &kib[1], *const swap_kib = &kib[2];
 
 	*out = (gpul_memory_left){ .left_bytes = UINT64_MAX };
@@ -218,7 +221,7 @@ bool gpul_memory_find_left(const char *root, gpul_memory_left *out)
 					   .is_machine = true,
 					   .where = "/proc/meminfo" };
 	consider_mounts(root, *swap_kib << 10, out);
-	/* Where the mounts are hidden, a container's own group is usually here. */
+	/* If /proc hides the mounts, the own control group of a container is usually here. */
 	snprintf(folder, sizeof folder, "%s/sys/fs/cgroup", root);
 	consider_group(&versions[0], root, folder, *swap_kib << 10, out);
 	return out->left_bytes != UINT64_MAX;

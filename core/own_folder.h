@@ -1,4 +1,4 @@
-/* own_folder.h — finds the folder of this library, beside which other files are built or installed. */
+/* own_folder.h — finds the folder of this library; the build and the installation put other files next to the library. */
 #ifndef GPULOAD_CORE_OWN_FOLDER_H
 #define GPULOAD_CORE_OWN_FOLDER_H
 

@@ -9,8 +9,7 @@
 
 enum { BLOCK_BYTES = 64, MANY_BLOCKS = 64 /* cpuid takes as long as some blocks */ };
 
-/* FIPS 180-4, 4.2.2: the first 32 bits of the fractional parts of the cube roots of the first 64
- * primes */
+/* FIPS 180-4, 4.2.2: the first 32 bits of the fractional parts of the cube roots of the first 64 primes */
 static const uint32_t K[64] = {
 	0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5, 0xd807aa98, 0x12835b01, 0x243185be,
 	0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174, 0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa,
@@ -20,7 +19,7 @@ static const uint32_t K[64] = {
 	0x682e6ff3, 0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2,
 };
 
-/* FIPS 180-4, 4.1.2: rotation, and the functions of the algorithm */
+/* The functions of FIPS 180-4, 4.1.2. */
 static uint32_t rotr(uint32_t x, int n)
 {
 	return x >> n | x << (32 - n);
@@ -50,9 +49,8 @@ static uint32_t sigma1(uint32_t x)
 	return rotr(x, 17) ^ rotr(x, 19) ^ x >> 10;
 }
 
-/* Do one step of 6.2.2.  The standard copies a to b, b to c and so on after each step.  Here the
- * values stay in place, and in step i of eight the index of a is -i mod 8; after unrolling that is
- * a constant. */
+/* Do one step of 6.2.2.  The standard moves a to b, b to c and so on after each step.  Here the values stay in place: in step i of
+ * eight, a has index -i mod 8, which is a constant after the loop is unrolled. */
 static inline void do_round(uint32_t v[8], unsigned i, uint32_t kw)
 {
 	uint32_t *a = &v[-i & 7], *b = &v[(1 - i) & 7], *c = &v[(2 - i) & 7], *d = &v[(3 - i) & 7];
@@ -83,7 +81,8 @@ static void compress(uint32_t state[8], const unsigned char *block)
 }
 
 #if defined(__x86_64__)
-/* The same with the SHA instructions of x86: one register has A, B, E, F, another C, D, G, H; sha256rnds2 does two rounds. */
+/* Like compress(), with the SHA instructions of x86: one register contains A, B, E, F, another one C, D, G, H; sha256rnds2 does two
+ * rounds. */
 __attribute__((target("sha,sse4.1"))) static void compress_x86(uint32_t state[8], const unsigned char *block)
 {
 	const __m128i big_endian = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);
@@ -198,8 +197,7 @@ void gpul_hmac_begin(gpul_hmac *h, const void *key, size_t key_bytes)
 {
 	unsigned char block[64] = { 0 };
 
-	if (key_bytes > sizeof block) { /* a key longer than a block is replaced by its
-					  * digest */
+	if (key_bytes > sizeof block) { /* a key longer than a block is replaced by its digest */
 		gpul_sha256_begin(&h->inner);
 		gpul_sha256_add(&h->inner, key, key_bytes);
 		gpul_sha256_end(&h->inner, block);

@@ -11,15 +11,15 @@ extern "C" {
 #endif
 
 /** Return the number of single-character edits (insert, delete, replace, swap of adjacent ones) that
- * turn a into b.  Names longer than 255 bytes are compared by their first 255. */
+ * turn a into b.  Of longer names only the first 255 bytes are compared. */
 size_t gpul_text_distance(const char *a, const char *b);
 
-/** Return the entry of names that is nearest to a misspelt name by gpul_text_distance(), if the distance is at most a
- * third of the longer name (or 1); else the only entry that starts with name.  NULL: no such entry.  If several are
+/** Return the entry of names that is nearest to a misspelt name by gpul_text_distance(), if the distance is at most 1
+ * or a third of the longer name's length; else the only entry that starts with name.  NULL: no such entry.  If several are
  * equally near, the first.  Borrowed from names. */
 const char *gpul_text_nearest(const char *name, const char *const *names, size_t n_names);
 
-/** Read a number of bytes: decimal digits, after which K, M, G or T may follow (powers of 1024).  Returns false for other text, or if
+/** Read a number of bytes: decimal digits, optionally followed by K, M, G or T (powers of 1024).  Returns false for other text, or if
  * the number does not fit; *out is then untouched. */
 bool gpul_text_bytes(const char *text, uint64_t *out);
 

@@ -17,7 +17,7 @@
 #endif
 
 /* Called for each place where a library may be, in order; true ends the search.  A path without a slash is one that
- * dlopen() searches for by its own rules. */
+ * dlopen() searches for in LD_LIBRARY_PATH and ldconfig's folders. */
 typedef bool visitor(const char *path, void *found);
 
 static bool try_folder(const char *folder, const char *const *names, visitor *visit, void *found)

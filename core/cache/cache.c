@@ -5,8 +5,8 @@
  *     │mark│ key    │ payload_bytes │ digest  │ payload ... │   numbers in native byte order,
  *     └────┴────────┴───────────────┴─────────┴─────────────┘   which the mark shows
  *
- * After a system crash a file may have the right length but contain zeros, so the payload's digest is
- * checked at each read; this takes a few ms per megabyte. */
+ * After a system crash a file may have the right length but contain zeros, so each read checks the
+ * payload's digest, which takes a few ms per megabyte. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -21,7 +21,7 @@
 #include "core/log.h"
 #include "core/cache/cache_internal.h"
 
-#define MARK UINT64_C(0x316568636163706c) /* the text "lpcache1" */
+#define MARK UINT64_C(0x316568636163706c) /* the bytes "lpcache1" as a little-endian number */
 
 struct header {
 	uint64_t mark;
@@ -31,7 +31,7 @@ struct header {
 };
 _Static_assert(sizeof(struct header) == 80, "as drawn");
 
-/* Write the name of a key's file, "ab/cdef...". */
+/* Write the name of the file that contains the result of a key: "ab/cdef...". */
 static void file_name(const unsigned char key[GPUL_SHA256_BYTES], char name[CACHE_NAME_BYTES])
 {
 	char *at = name;
@@ -51,7 +51,7 @@ static void compute_digest(const void *bytes, size_t n_bytes, unsigned char dige
 
 /* ---- reading ----------------------------------------------------------------------------- */
 
-/* Read the payload and append a NUL; NULL: the file is not a valid result of that key, or out of memory. */
+/* Read the payload and append a NUL.  NULL: the file is not a valid result of this key, or out of memory. */
 static void *read_result(int fd, const unsigned char key[GPUL_SHA256_BYTES], size_t *n_bytes)
 {
 	unsigned char digest[GPUL_SHA256_BYTES];
@@ -93,7 +93,7 @@ bool gpul_cache_find(const gpul_cache_key *key, void **bytes, size_t *n_bytes)
 		payload = read_result(fd, digest, n_bytes);
 		gpul_log(GPUL_LOG_DEBUG, "cache", "%s %s", payload ? "found" : "damaged, removed:", name);
 		if (payload)
-			futimens(fd, NULL); /* mark as just used; fails on a read-only disk */
+			futimens(fd, NULL); /* set the time of use, for gpul_cache_trim(); fails on a read-only disk */
 		else
 			unlinkat(folder, name, 0);
 		close(fd);
@@ -120,7 +120,7 @@ static int create_temporary(int folder, char name[40])
 	return fd;
 }
 
-/* Write a temporary file, then rename it, so that a reader sees the whole result or none. */
+/* Write a temporary file, then rename it, so that readers find either the whole result or nothing. */
 static bool write_result(int folder, const char *name, const struct header *h, const void *payload)
 {
 	char new_name[40], sub[3] = { name[0], name[1], 0 };
@@ -140,7 +140,7 @@ static bool write_result(int folder, const char *name, const struct header *h, c
 	return false;
 }
 
-/* The size of the largest file that this process may write: a write beyond it would end the process (SIGXFSZ). */
+/* Return the size of the largest file that this process may write: writing more raises SIGXFSZ, which ends the process. */
 static uint64_t file_size_limit(void)
 {
 	struct rlimit limit;

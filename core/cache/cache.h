@@ -3,7 +3,7 @@
  *     $GPULOAD_CACHE, else $XDG_CACHE_HOME/gpuload, else ~/.cache/gpuload
  *         ab/cdef...   one file per result, named by the digest of everything it depends on
  *
- * Processes share it without locks: a result is written to a temporary file and renamed, and its digest is checked when it is read.
+ * Processes share the folder without locks: a result is written to a temporary file and renamed, and its digest is checked when it is read.
  * The cache never grows above its size limit: the least recently used results are removed first.  If the cache cannot be used
  * (read-only home, full disk), results are computed again and nothing fails. */
 #ifndef GPULOAD_CORE_CACHE_CACHE_H
@@ -19,11 +19,12 @@
 extern "C" {
 #endif
 
-/* The digest of everything that a result depends on.  The length of each part is included, so that "ab" "c" and "a" "bc" differ. */
+/* The digest of everything that a result depends on.  It includes the length of each part, so that adding "ab", "c" differs from
+ * adding "a", "bc". */
 typedef struct gpul_cache_key gpul_cache_key;
 
-/** Create a key.  NULL: out of memory; the other calls accept NULL and do nothing.  purpose: the keys
- * of different kinds of results differ.  Any thread; a key belongs to one thread. */
+/** Create a key.  NULL: out of memory; the other functions accept NULL and do nothing.  purpose: the
+ * kind of result; it is part of the key.  Any thread; a key belongs to one thread. */
 gpul_cache_key *gpul_cache_key_create(const char *purpose);
 /** Add bytes, or a string, to the key (NULL differs from ""). */
 void gpul_cache_key_add(gpul_cache_key *key, const void *bytes, size_t n_bytes);
@@ -31,16 +32,16 @@ void gpul_cache_key_add_text(gpul_cache_key *key, const char *text);
 /** Free a key; accepts NULL; cannot fail. */
 void gpul_cache_key_destroy(gpul_cache_key *key);
 
-/** Find the result of a key; false: there is none, or it was damaged and has been removed.
- * *bytes is owned by the caller: free(); a NUL follows that *n_bytes does not count.  Any thread. */
+/** Find the result of a key.  False: there is none, or it was damaged and has been
+ * removed. *bytes is owned by the caller: free(); a NUL follows it, which *n_bytes does not count.  Any thread. */
 bool gpul_cache_find(const gpul_cache_key *key, void **bytes, size_t *n_bytes);
 /** Store a result; failures are ignored.  Any thread, any number of processes. */
 void gpul_cache_store(const gpul_cache_key *key, const void *bytes, size_t n_bytes);
 
 /** Add a tool's library file to the key: its path, size and modification time.  False: stat() failed. */
 bool gpul_cache_key_add_tool(gpul_cache_key *key, const char *path);
-/** Find or store an image together with the tool's log.  Stored: log may be NULL.  Found: *image and
- * *log are owned by the caller, free(); a NUL follows each. */
+/** Find or store an image together with the tool's log.  To store, log may be NULL.  Found
+ * *image and *log are owned by the caller: free(); a NUL follows each. */
 bool gpul_cache_find_image(const gpul_cache_key *key, void **image, size_t *image_bytes, char **log);
 void gpul_cache_store_image(const gpul_cache_key *key, const void *image, size_t image_bytes, const char *log);
 
@@ -48,9 +49,8 @@ void gpul_cache_store_image(const gpul_cache_key *key, const void *image, size_t
 
 /* Add the path and content of every file that the source may include, directly or indirectly, to the key.
  *
- * NVRTC does not report which files it read, so every file that could be included is added: also files that an #if excludes, and
- * if several folders have a file of one name, each of them.  A name that is in no folder belongs to the toolkit, whose libnvrtc
- * is in the key.
+ * NVRTC does not report which files it read, so every file that it could include is added, even if an #if excludes it, and
+ * from each folder that has a file of this name.  A name that no folder has belongs to the toolkit, whose libnvrtc is in the key.
  *
  * @source   the text; `name` is its path
  * @options  as for gpul_nvrtc_compile()
@@ -59,7 +59,8 @@ void gpul_cache_store_image(const gpul_cache_key *key, const void *image, size_t
  * named by a macro, an option that names files), or memory ran out. */
 bool gpul_includes_add(gpul_cache_key *key, const char *source, const char *name, const char *const *options, const char *toolkit);
 
-/** The same as gpul_cache_find() and gpul_cache_store() for a large text, which is stored compressed: it is found with text[text_bytes] = 0. */
+/** Like gpul_cache_find() and gpul_cache_store(), for a large text, which is stored compressed.  A NUL follows a found text;
+ * *text_bytes does not count it. */
 bool gpul_cache_find_text(const gpul_cache_key *key, char **text, size_t *text_bytes);
 void gpul_cache_store_text(const gpul_cache_key *key, const char *text, size_t text_bytes);
 

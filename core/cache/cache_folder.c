@@ -1,6 +1,6 @@
 /* cache_folder.c — finds the cache's folder, lists its files, and keeps them within the size limit.
  *
- * Several processes may do this at once, so a file that is already gone is not an error. */
+ * Several processes may do this at the same time, so a file that another process has removed is not an error. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 #include "core/cache/cache_internal.h"
 
 #define DEFAULT_BOUND_BYTES (UINT64_C(256) << 20)
-#define MAX_WRITING_S       60 /* seconds after which a temporary file is taken for a leftover of a killed process */
+#define MAX_WRITING_S       60 /* after this time, a temporary file counts as left by a killed process */
 
 /* ---- the folder -------------------------------------------------------------------------- */
 
@@ -99,7 +99,7 @@ int gpul_cache_open(bool create, gpul_cache_where *w)
 	return fd;
 }
 
-/* Read GPULOAD_CACHE_MAX_BYTES: a number, perhaps followed by K, M or G. */
+/* Read GPULOAD_CACHE_MAX_BYTES: a number, optionally followed by K, M or G. */
 uint64_t gpul_cache_bound(void)
 {
 	const char *text = secure_getenv("GPULOAD_CACHE_MAX_BYTES");
@@ -168,7 +168,7 @@ static void list_results(int folder, const char *sub, listing *l)
 		closedir(d);
 }
 
-/* Count a temporary file, or remove it if its writer was killed. */
+/* Count a temporary file, or remove it if it is older than MAX_WRITING_S, because its writer was killed. */
 static void list_temporary(int folder, const char *name, listing *l)
 {
 	struct stat st;

@@ -28,13 +28,13 @@ typedef struct gpul_cache_where {
 	char why_not[200];
 } gpul_cache_where;
 
-/* Open the cache's folder; -1: it cannot be used, for the reason in why_not, or it does not exist and
- * create is false (then why_not is ""). */
+/* Open the cache's folder.  -1: the cache cannot be used, for the reason in why_not; or why_not is "": the folder does not exist,
+ * and create is false. */
 int gpul_cache_open(bool create, gpul_cache_where *where);
 uint64_t gpul_cache_bound(void);
 
-/* Remove temporary files that a killed process left; then, while the files have more than bound_bytes in total, remove the least
- * recently used results.  *n_results and *bytes, which may be NULL, are set to the number and the size of the remaining results. */
+/* Remove temporary files that a killed process left; then remove the least recently used results until all files together have at
+ * most bound_bytes.  *n_results and *bytes, which may be NULL, are set to the number and the size of the remaining results. */
 void gpul_cache_trim(int folder, uint64_t bound_bytes, uint64_t *n_results, uint64_t *bytes);
 
 #endif

@@ -1,7 +1,7 @@
 /* cache_key.c — computes the digest of everything that a result depends on.
  *
- * It is SHA-256, so that nobody can make an untrusted source that has the key of another source.
- * SHA-256 takes 4 ms per megabyte; a compiler takes seconds. */
+ * The digest is SHA-256, so that nobody can write a source that has the same key as another
+ * source.  It takes 4 ms per megabyte, while a compiler takes seconds. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,7 +39,7 @@ void gpul_cache_key_add(gpul_cache_key *key, const void *bytes, size_t n_bytes)
 void gpul_cache_key_add_text(gpul_cache_key *key, const char *text)
 {
 	if (key && !text)
-		add_length(key, UINT64_MAX); /* marks NULL, because no text is that long */
+		add_length(key, UINT64_MAX); /* this length marks NULL: no text is that long */
 	else if (key)
 		gpul_cache_key_add(key, text, strlen(text));
 }

@@ -1,4 +1,4 @@
-/* cache_packed.c — results that are large texts: {u64 text_bytes; the text}, the text compressed by zstd if gpuload was built with it. */
+/* cache_packed.c — stores large texts as {u64 text_bytes; the text}; the text is compressed with zstd if gpuload was built with it. */
 #include <stdlib.h>
 #include <string.h>
 #if GPUL_HAVE_ZSTD
@@ -7,9 +7,9 @@
 
 #include "core/cache/cache.h"
 
-enum { LEVEL = 1 /* PTX becomes 5 times smaller, at 400 MB/s */ };
+enum { LEVEL = 1 /* compression level of zstd: PTX becomes 5 times smaller, at 400 MB/s */ };
 
-/* Unpack n bytes to text, which has room for text_bytes; false: they are not what gpul_cache_store_text() packed. */
+/* Unpack n bytes to text, which has room for text_bytes.  False: the bytes were not written by gpul_cache_store_text(). */
 static bool unpack(const char *bytes, size_t n, char *text, size_t text_bytes)
 {
 #if GPUL_HAVE_ZSTD
@@ -47,7 +47,7 @@ bool gpul_cache_find_text(const gpul_cache_key *key, char **text, size_t *text_b
 	return true;
 }
 
-/* Return the packed size, or text_bytes if the text is stored as it is. */
+/* Compress the text.  Returns the compressed size, or text_bytes if the text must be stored uncompressed. */
 static size_t pack(char *to, size_t room, const char *text, size_t text_bytes)
 {
 #if GPUL_HAVE_ZSTD

@@ -9,7 +9,7 @@
 #include <zstd.h>
 #endif
 
-/* Return the size of the unpacked text, and set *packed: packed data starts with zstd's magic number, which no text starts with. */
+/* Return the size of the unpacked text, and set *packed: compressed data starts with zstd's magic number, and no text does. */
 static size_t text_bytes(const gpul_embedded *file, bool *packed)
 {
 	const size_t n = (size_t)(file->end - file->begin);
@@ -19,8 +19,7 @@ static size_t text_bytes(const gpul_embedded *file, bool *packed)
 	if (*packed) {
 		const unsigned long long whole = ZSTD_getFrameContentSize(file->begin, n);
 
-		return whole < SIZE_MAX / 2 ? (size_t)whole : SIZE_MAX; /* zstd's error values are larger than any
-									  * size */
+		return whole < SIZE_MAX / 2 ? (size_t)whole : SIZE_MAX; /* zstd's error values are larger than any size */
 	}
 #endif
 	return n;

@@ -2,8 +2,7 @@
  *
  *     build/kernels/PATH.zst ── .incbin ──> the program ── gpul_embedded_text(), at the first use ──> the text
  *
- * scripts/rules_kernels.py lists the files, compiles those in CUDA C++, and compresses all with zstd; without zstd it copies
- * them. */
+ * scripts/rules_kernels.py lists the files, compiles those in CUDA C++, and compresses all with zstd; without zstd it copies them. */
 #ifndef GPULOAD_CORE_FILE_EMBED_H
 #define GPULOAD_CORE_FILE_EMBED_H
 
@@ -20,8 +19,8 @@ typedef struct gpul_embedded {
 	const unsigned char *begin, *end; /* the bytes of the file, which may be compressed */
 } gpul_embedded;
 
-/* Defines `symbol`, a static const gpul_embedded, with the file `path` of the repository or, compiled, of the build.  The assembler
- * finds it in build/kernels (-Wa,-I).  A symbol may be in one source file only. */
+/* Define `symbol`, a static const gpul_embedded with the content of the file `path`, from the repository or compiled by the
+ * build.  The assembler finds the file in build/kernels (-Wa,-I).  Only one source file may define a symbol. */
 #define GPUL_EMBED(symbol, path) \
 	__asm__(".pushsection .rodata\n" \
 		".global gpul_embedded_" #symbol ", gpul_embedded_" #symbol "_end\n" \

@@ -1,4 +1,4 @@
-/* file.c — maps regular files, and reads others. */
+/* file.c — maps large regular files, and reads other files. */
 #include "core/file/file.h"
 
 #include <errno.h>
@@ -16,10 +16,9 @@
 
 enum {
 	FIRST_READ_BYTES = 64 * 1024,
-	/* smaller files are read, not mapped: reading is as fast, and later writes to the file
-	 * cannot change the bytes */
+	/* smaller files are read, because reading them is as fast as mapping, and later writes to the file cannot change the bytes */
 	MAP_FROM_BYTES = 256 * 1024,
-	WRITER_MS = 2000, /* how long a named pipe may have no writer */
+	WRITER_MS = 2000, /* how long to wait for a writer of a named pipe */
 };
 static const uint64_t MAX_STREAM_BYTES = (uint64_t)4 << 30; /* limit for streams without an end, such as /dev/zero */
 
@@ -68,9 +67,9 @@ static gpul_status read_small(int fd, const char *path, size_t n_bytes, gpul_fil
 	return GPUL_OK;
 }
 
-/*     ├── whole pages: the file, mapped ──┼─ the rest, read, and zeros ─┤
+/*     ├── whole pages, mapped ──┼─ last page: the rest of the file, read, and zeros ─┤
  *
- * A NUL must follow the bytes, even if the file grows later, so the last page is a private copy. */
+ * A NUL must follow the bytes even if the file grows later, so the last page is a copy in anonymous memory. */
 static gpul_status map_file(int fd, const char *path, size_t n_bytes, gpul_file *out, gpul_error *err)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), whole = n_bytes / page * page, room = whole + page;
@@ -95,7 +94,7 @@ static gpul_status map_file(int fd, const char *path, size_t n_bytes, gpul_file 
 	return GPUL_OK;
 }
 
-/* Read to the end.  first: a byte that was already read, or -1. */
+/* Read to the end of the stream.  first: the first byte, if it has already been read, else -1. */
 static gpul_status read_stream(int fd, const char *path, int first, gpul_file *out, gpul_error *err)
 {
 	size_t room = FIRST_READ_BYTES, n = 0;
@@ -134,8 +133,8 @@ static gpul_status read_stream(int fd, const char *path, int first, gpul_file *o
 	return GPUL_OK;
 }
 
-/* Wait for data in a pipe that was opened non-blocking; without a writer, a pipe has neither
- * data nor an end.  The test may read a byte, which is stored in *first. */
+/* Wait for data in a pipe that was opened non-blocking: a pipe without a writer has neither data nor an end.  If the wait reads a
+ * byte, it is stored in *first. */
 static gpul_status wait_for_writer(int fd, const char *path, int *first, gpul_error *err)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
@@ -144,8 +143,7 @@ static gpul_status wait_for_writer(int fd, const char *path, int *first, gpul_er
 
 	if (poll(&p, 1, WRITER_MS) != 0)
 		return GPUL_OK;
-	got = read(fd, &c, 1); /* 0: the pipe has no writer; EAGAIN: its writer has written
-				* nothing yet */
+	got = read(fd, &c, 1); /* result 0: the pipe has no writer; EAGAIN: the writer has written nothing yet */
 	if (got == 0)
 		return gpul_fail(err, GPUL_ESYS, ENXIO, "%s is a pipe that no process writes to", path);
 	if (got > 0)
@@ -153,7 +151,7 @@ static gpul_status wait_for_writer(int fd, const char *path, int *first, gpul_er
 	return GPUL_OK;
 }
 
-/* Devices such as /dev/zero have no end of file; terminals and /dev/null have one. */
+/* Refuse a device without an end of file, such as /dev/zero; accept terminals and /dev/null, which have one. */
 static gpul_status check_device(int fd, const char *path, gpul_error *err)
 {
 	char c;
@@ -198,7 +196,7 @@ static gpul_status load_file(int fd, const char *path, bool regular, gpul_file *
 
 static gpul_status open_file(const char *path, bool regular, gpul_file *out, gpul_error *err)
 {
-	/* Without O_NONBLOCK, opening a pipe waits for its writer. */
+	/* O_NONBLOCK, because opening a pipe would otherwise wait for a writer. */
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	gpul_status st;
 
@@ -212,7 +210,7 @@ static gpul_status open_file(const char *path, bool regular, gpul_file *out, gpu
 	return st;
 }
 
-/* Open standard input: map a file if nothing was read from it; read everything else from here to its end. */
+/* Open standard input.  A regular file from which nothing has been read is mapped; any other input is read from here to its end. */
 static gpul_status open_stdin(gpul_file *out, gpul_error *err)
 {
 	int fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
@@ -254,15 +252,14 @@ gpul_status gpul_file_check(const gpul_file *f, const char *path, gpul_error *er
 {
 	struct stat s;
 
-	/* After a truncation, the rest of the last page reads as zeros without a SIGBUS, so
-	 * compare the size, too. */
+	/* Compare the size, too: after a truncation, the rest of the last page reads as zeros without a SIGBUS. */
 	if (f->mapped && (gpul_file_guard_tripped(f->guard) || fstat(f->fd, &s) || (size_t)s.st_size < f->n_bytes))
 		return was_cut(path, f->n_bytes, err);
 	return GPUL_OK;
 }
 
-/* Call madvise() for the pages that are entirely inside the n_bytes at `at`, so that a release does not affect the
- * bytes around them.  The bytes in the first and last page are loaded by page faults. */
+/* Call madvise() for the pages that lie entirely inside the n_bytes at `at`, so that a release does not affect bytes around them.
+ * The bytes in partial pages at both ends are loaded by page faults. */
 static void advise_pages(const gpul_file *f, const void *at, size_t n_bytes, int advice)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), start = (uintptr_t)at, end = start + n_bytes;
@@ -275,7 +272,7 @@ static void advise_pages(const gpul_file *f, const void *at, size_t n_bytes, int
 
 void gpul_file_fetch(const gpul_file *f, const void *at, size_t n_bytes)
 {
-#ifdef MADV_POPULATE_READ /* Linux 5.14: populates all pages at once, without page faults */
+#ifdef MADV_POPULATE_READ /* Linux 5.14: loads all pages with one system call, without page faults */
 	advise_pages(f, at, n_bytes, MADV_POPULATE_READ);
 #else
 	advise_pages(f, at, n_bytes, MADV_WILLNEED);
@@ -284,14 +281,14 @@ void gpul_file_fetch(const gpul_file *f, const void *at, size_t n_bytes)
 
 void gpul_file_release(const gpul_file *f, const void *at, size_t n_bytes)
 {
-	advise_pages(f, at, n_bytes, MADV_DONTNEED); /* loses no data: the mapping is private and unmodified */
+	advise_pages(f, at, n_bytes, MADV_DONTNEED); /* loses no data: the mapping is private, and no page was modified */
 }
 
 bool gpul_file_read(const gpul_file *f, const void *at, size_t n_bytes, void *out)
 {
 	off_t offset = (const char *)at - (const char *)f->bytes;
 
-	/* Not pread(): it is a cancellation point, which makes it 10 % slower. */
+	/* syscall() instead of pread(), which is a cancellation point and therefore 10 % slower. */
 	return f->mapped && syscall(SYS_pread64, f->fd, out, n_bytes, offset) == (long)n_bytes;
 }
 

@@ -28,14 +28,12 @@ typedef struct gpul_file {
  *
  * @path  for open(), or "-" for standard input; at most 4 GiB are read from a file that is not regular
  * @out   owned by the caller: gpul_file_close(); untouched on failure
- * Errors  GPUL_ESYS native = errno: missing, a directory, no permission; ENODEV a device that is not a terminal;
- *         ENXIO a pipe that no process opened for writing within 2 seconds; EIO truncated while it was read;
- *         GPUL_EFORMAT empty; GPUL_ENOMEM
+ * Errors  GPUL_ESYS native = errno: missing, a directory, no permission; ENODEV a device that is not a terminal; ENXIO a pipe that
+ *         no process opened for writing within 2 seconds; EIO truncated while it was read; GPUL_EFORMAT empty; GPUL_ENOMEM
  * Source  POSIX open(), mmap() */
 gpul_status gpul_file_open(const char *path, gpul_file *out, gpul_error *err);
 
-/** Map a file with an untrusted path, for example one that another file contains: refuses pipes, which could block, and
- * devices.
+/** Map a file with an untrusted path, for example one that another file contains: refuses pipes, which could block, and devices.
  *
  * @path  for open()
  * @out   owned by the caller: gpul_file_close(); untouched on failure
@@ -44,7 +42,7 @@ gpul_status gpul_file_open(const char *path, gpul_file *out, gpul_error *err);
 gpul_status gpul_file_open_regular(const char *path, gpul_file *out, gpul_error *err);
 void gpul_file_close(gpul_file *f); /* accepts a zeroed file; cannot fail */
 
-/** Fail if the file was truncated after it was opened: zeros may then have been read in place of its end.
+/** Fail if the file was truncated after it was opened: zeros may then have been read instead of its last bytes.
  *
  * Call this after the last use of the bytes, before the result is used.
  *
@@ -57,13 +55,13 @@ gpul_status gpul_file_check(const gpul_file *f, const char *path, gpul_error *er
 /** Return the name of a file without its folders: the part of the path after the last '/'. */
 const char *gpul_file_name(const char *path);
 
-/* Hints about the n_bytes at `at` in f, for large files.  Fetch: the caller will soon read all of them.  Release: their
- * memory may be freed; the next access loads them again.  No effect if f is not mapped.  Any thread. */
+/* Hints about the n_bytes at `at` in f, for large files.  Fetch: the caller will soon read all of them.  Release: the kernel may
+ * free their memory; the next access loads them again.  No effect if f is not mapped.  Any thread. */
 void gpul_file_fetch(const gpul_file *f, const void *at, size_t n_bytes);
 void gpul_file_release(const gpul_file *f, const void *at, size_t n_bytes);
 
-/* Copy the n_bytes at `at` in f without loading the pages around them, for a few scattered bytes.  Returns false if the copy
- * failed: the caller must then read the bytes at `at` itself.  Any thread. */
+/* Copy the n_bytes at `at` in f without loading the pages around them; for a few scattered bytes.  False: the copy failed, and the
+ * caller must read the bytes at `at` itself.  Any thread. */
 bool gpul_file_read(const gpul_file *f, const void *at, size_t n_bytes, void *out);
 
 #ifdef __cplusplus

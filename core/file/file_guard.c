@@ -5,12 +5,12 @@
  *     a read past its end                       × SIGBUS
  *     the handler maps zeros    ├──────────┼────┼───────────┤   and the read is repeated
  *
- * Without this handler, the kernel ends the process.  A jump out of the handler would leave locks of the interrupted library
- * held and its memory allocated; zeros are data that every reader checks anyway.  The guard records the event, so that the
- * reader reports the truncation and not the zeros.
+ * Without this handler, the kernel ends the process.  A longjmp() out of the handler would leave the locks of the interrupted code
+ * held and its memory allocated.  Zeros are safe, because every reader checks its data anyway.  The guard records the event, so
+ * that gpul_file_check() reports the truncation.
  *
  * The handler belongs to the process, not to this library.  It is therefore installed only while a file is mapped, passes
- * on every SIGBUS that is not in such a file, and stays if another handler was installed over it, which may call it.
+ * on every SIGBUS that is not in a mapped file, and stays installed if a later handler has replaced it, because that handler may call it.
  *
  * Source: POSIX sigaction(), mmap(); mmap() is a plain system call on Linux, so a handler may use it. */
 #include "core/file/file_guard_internal.h"
@@ -26,21 +26,21 @@
 #include <unistd.h>
 
 struct gpul_file_guard {
-	_Atomic uintptr_t start; /* 0: not in use */
+	_Atomic uintptr_t start; /* address of the mapping; 0: this guard is not in use */
 	size_t n_bytes;
 	atomic_bool tripped;
 	struct gpul_file_guard *next;
 };
 
-/* Guards are reused, never freed, because a handler on another thread may be reading any of them. */
+/* Guards are reused, but never freed, because a handler on another thread may be reading one. */
 static _Atomic(struct gpul_file_guard *) guards;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects everything below; the handler does not take it */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects everything below; the signal handler does not lock it */
 static size_t n_used;
 static struct sigaction previous;
-static bool covered; /* another handler was installed over this one */
+static bool covered; /* a handler that was installed later has replaced this one */
 static size_t page_bytes;
 
-/* Map zeros from the page of this address to the end of the mapped file.  Returns false if the address is not in one. */
+/* Map zeros from the page of this address to the end of the mapped file that contains it.  Returns false if no mapped file does. */
 static bool replace_pages(uintptr_t address)
 {
 	uintptr_t page = address & ~(uintptr_t)(page_bytes - 1);

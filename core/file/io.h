@@ -9,9 +9,9 @@
 extern "C" {
 #endif
 
-/** Returns false on an error (errno is set) or an early end of file (errno is 0).  Interrupted calls are repeated. */
+/** Read n_bytes.  Returns false on an error (errno is set) or an early end of file (errno is 0).  Interrupted calls are repeated. */
 bool gpul_read_all(int fd, void *bytes, size_t n_bytes);
-/** Returns false on an error; errno is set.  Interrupted calls are repeated. */
+/** Write n_bytes.  Returns false on an error; errno is set.  Interrupted calls are repeated. */
 bool gpul_write_all(int fd, const void *bytes, size_t n_bytes);
 
 #ifdef __cplusplus

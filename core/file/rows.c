@@ -48,7 +48,7 @@ gpul_status gpul_rows_text(const gpul_rows *r, const char *column, const char *t
 	return GPUL_OK;
 }
 
-/* Cut a line at its commas.  Returns the number of fields; those beyond GPUL_ROWS_MAX_COLUMNS are only counted. */
+/* Divide a line at its commas.  Returns the number of fields; fields after the first GPUL_ROWS_MAX_COLUMNS are counted, but not stored. */
 static unsigned split(char *line, char **field)
 {
 	unsigned n = 0;

@@ -21,11 +21,11 @@ enum { GPUL_ROWS_MAX_COLUMNS = 32, GPUL_ROWS_MAX_LINE = 511 };
 /* The position of the reader, for messages. */
 typedef struct gpul_rows {
 	const char *path;
-	unsigned line; /* from 1 */
+	unsigned line; /* number of the current line, from 1 */
 	gpul_error *err;
 } gpul_rows;
 
-/* Takes the fields of a row, as many as the header has; they are valid during the call. */
+/* Receives the fields of a row, one for each column of the header; they are valid during the call. */
 typedef gpul_status gpul_row_fn(const gpul_rows *r, char *const *field, void *context);
 
 /** Read a file, and call a function for each of its rows.

@@ -10,8 +10,8 @@
 #include "core/clock.h"
 
 /* Ordering: a thread that is about to sleep increments the count of sleepers, then the kernel compares `rung`; a thread
- * that rings increments `rung`, then reads the count.  By sequential consistency at least one of the two sees the
- * other's write. */
+ * that rings increments `rung`, then reads the count.  Because these accesses are sequentially consistent, at least one of the
+ * two threads sees the other's write. */
 void gpul_bell_ring(gpul_bell *b)
 {
 	(void)__atomic_add_fetch(&b->rung, 1, __ATOMIC_SEQ_CST);

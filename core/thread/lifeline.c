@@ -22,12 +22,12 @@ struct gpul_lifeline {
 	uint32_t *word;
 	pthread_t thread;
 	sem_t held, end;
-	int failed;                   /* errno if the thread failed; 0: it holds the word */
-	struct robust_list_head head; /* the kernel walks this list when the thread ends */
+	int failed;                   /* errno if the thread has failed; 0: the thread holds the word */
+	struct robust_list_head head; /* the list that the kernel walks when the thread ends */
 	struct robust_list entry;
 };
 
-/* Register this thread's robust list.  It replaces libc's list, which is for robust mutexes; the thread locks none. */
+/* Register this thread's robust list.  It replaces libc's list for robust mutexes, which this thread does not use. */
 static int register_list(gpul_lifeline *l)
 {
 	l->head.list.next = &l->entry;
@@ -43,7 +43,7 @@ static void *hold_word(void *arg)
 	uint32_t tid = (uint32_t)syscall(SYS_gettid);
 
 	l->failed = register_list(l);
-	if (!l->failed) /* from now on the kernel marks words that contain the thread's id */
+	if (!l->failed) /* from here on, when the thread ends, the kernel marks each word in the list that contains the thread's id */
 		__atomic_store_n(l->word, tid, __ATOMIC_RELEASE);
 	sem_post(&l->held);
 	while (!l->failed && sem_wait(&l->end) && errno == EINTR)

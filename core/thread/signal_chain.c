@@ -10,10 +10,10 @@ void gpul_signal_pass_on(const struct sigaction *previous, int signal, void *inf
 		previous->sa_sigaction(signal, info, context);
 	} else if (previous->sa_handler != SIG_DFL && previous->sa_handler != SIG_IGN) {
 		previous->sa_handler(signal);
-	} else if (((const siginfo_t *)info)->si_code > 0) { /* after this handler returns, the access is
-							      * repeated, and ends the process */
+	} else if (((const siginfo_t *)info)->si_code > 0) { /* the signal is a fault: after this handler returns, the access is
+							      * repeated, and now ends the process */
 		sigaction(signal, &(struct sigaction){ .sa_handler = SIG_DFL }, NULL);
-	} else if (previous->sa_handler == SIG_DFL) { /* sent by a process */
+	} else if (previous->sa_handler == SIG_DFL) { /* a process has sent the signal: send it again, for the default action */
 		sigaction(signal, previous, NULL);
 		raise(signal);
 	}

@@ -11,8 +11,8 @@ extern "C" {
 /** Do what the process would have done without the calling handler: call the handler that it replaced or, if there was none, let the
  * repeated access end the process.
  *
- * @previous  what sigaction() returned when the calling handler was installed
- * The other parameters are those of the calling handler, which must return after this call.
+ * @previous  what sigaction() returned when the calling handler was installed; the other parameters are those of the calling
+ *            handler, which must return after this call
  * Threads   for signal handlers: takes no lock
  * Source    POSIX sigaction() */
 void gpul_signal_pass_on(const struct sigaction *previous, int signal, void *info, void *context);
