@@ -59,8 +59,8 @@ static gpul_status watch_fd(gpul_ipc_client *c, int fd, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* Use a socket of the caller.  SO_PEERCRED would identify the process that created the socket pair, so the owner
- * sends its credentials with the OFFER instead. */
+/* Use a socket of the caller.  The owner of such a socket sends its credentials with the OFFER, because SO_PEERCRED would identify
+ * the process that created the socket pair. */
 static gpul_status adopt_socket(gpul_ipc_client *c, gpul_error *err)
 {
 	c->owner = (struct gpul_ipc_identity){ .uid = geteuid(), .pidfd = -1 };
@@ -78,7 +78,7 @@ static gpul_status send_hello(gpul_ipc_client *c, const gpul_ipc_client_options 
 		       : gpul_ipc_send(c->socket, &c->hello, sizeof c->hello, -1, err);
 	if (st)
 		return st;
-	/* Create the descriptors after HELLO was sent, while the owner prepares its answer. */
+	/* Create these descriptors after HELLO was sent, in the time that the owner needs for its reply. */
 	c->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (c->epoll < 0)
 		return gpul_fail(err, GPUL_ESYS, errno, "epoll_create1: %s", strerror(errno));
@@ -194,7 +194,7 @@ static void send_refused(gpul_ipc_client *c, const gpul_error *why)
 	(void)gpul_ipc_send(c->socket, &m, sizeof m, -1, NULL);
 }
 
-/* Stop polling the owner's socket and process, whose descriptors would stay readable. */
+/* Stop polling the owner's socket and process: their descriptors would otherwise stay readable. */
 static void end_lease(gpul_ipc_client *c)
 {
 	(void)epoll_ctl(c->epoll, EPOLL_CTL_DEL, c->socket, NULL);
@@ -297,13 +297,13 @@ gpul_status gpul_ipc_client_next(gpul_ipc_client *c, int timeout_ms, gpul_ipc_ev
 		int n = epoll_wait(c->epoll, &ready, 1, gpul_ipc_left_ms(begun_ns, timeout_ms));
 
 		if (n <= 0)
-			break; /* a time-out, or a signal, which the caller may have to handle */
+			break; /* a time-out; or a signal, which the caller may have to handle */
 		st = receive_from_owner(c, ready.data.fd != c->socket, out, err);
 	}
 	return st;
 }
 
-/* Open a client; try again while the owner's backlog of connections is full. */
+/* Open a client.  While the owner's backlog of connections is full, try again until the deadline. */
 static gpul_status open_with_retry(const gpul_driver *drv, const gpul_ipc_client_options *o, uint64_t begun_ns, int timeout_ms,
 				   gpul_ipc_client **out, gpul_error *err)
 {
@@ -333,8 +333,8 @@ static gpul_status attach_error(const gpul_ipc_event *event, int timeout_ms, gpu
 	}
 }
 
-/* A sleeping thread needs 20 us to wake, and the owner usually answers after about 20 us.  So
- * poll for a short time before sleeping, and yield the CPU to other processes. */
+/* Poll for a short time before sleeping: the owner usually replies after 20 us, and a sleeping thread takes as long to wake.  Yield
+ * the CPU to other processes between polls. */
 static gpul_status poll_briefly(gpul_ipc_client *c, gpul_ipc_event *out, gpul_error *err)
 {
 	const uint64_t begun_ns = gpul_clock_ns();
@@ -373,8 +373,8 @@ gpul_status gpul_ipc_attach(const gpul_driver *drv, const gpul_ipc_client_option
 	return GPUL_OK;
 }
 
-/* Keep the mapping and the connection until this process ends, because kernels still use the memory.  The client is
- * put into a list, so that leak checkers do not report it. */
+/* Keep the mapping and the connection until this process ends, because kernels still use the memory.  A list keeps the client
+ * reachable, so that leak checkers do not report it. */
 static void abandon_client(gpul_ipc_client *c)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -6,7 +6,7 @@
 #include "ipc/here_internal.h"
 #include "ipc/socket_internal.h"
 
-/* OVER: the owner's process has ended, or the owner has ended the lease; the memory is still mapped. */
+/* OVER: the owner's process or the lease has ended; the memory is still mapped. */
 enum client_state { CLIENT_GREETED, CLIENT_ATTACHED, CLIENT_OVER };
 
 struct gpul_ipc_client {
@@ -15,7 +15,7 @@ struct gpul_ipc_client {
 	bool owner_died;
 	int socket, epoll;
 	struct gpul_ipc_identity owner;
-	bool by_pid; /* owner.pid comes from the credentials that were sent with the OFFER */
+	bool by_pid; /* owner.pid is from the credentials that the owner sent with the OFFER */
 	int slot;
 	struct gpul_ipc_here here;
 	struct wire_hello hello;
@@ -27,7 +27,7 @@ struct gpul_ipc_client {
 	gpul_ipc_client *next_abandoned;
 };
 
-/** Connect to the socket of a name, and check that its owner is the same user.
+/** Connect to the socket of a name, and check that the owner's process belongs to the same user.
  *
  * @name  see gpul_ipc_place()
  * @out   a non-blocking socket; owned by the caller: close()

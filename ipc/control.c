@@ -14,7 +14,7 @@ enum { SPIN_NS = 20 * 1000, YIELD_NS = 200 * 1000, NAP_NS = 50 * 1000 };
 
 /* How to access a view's control page: through the mapping on the CPU, or by copies on a stream. */
 struct page {
-	struct gpul_ipc_control *cpu; /* NULL: access by copies */
+	struct gpul_ipc_control *cpu; /* CPU address of the page; NULL: the CPU accesses it by copies */
 	const gpul_driver *drv;
 	CUdeviceptr gpu;
 	CUstream stream;
@@ -40,8 +40,8 @@ static gpul_status copy_to(const struct page *p, size_t offset, const void *from
 
 /* ---- access by the CPU or by copies ---------------------------------------------------------- */
 
-/* Create a stream for this access, which takes less time than one copy.  A stream shared by several calls would
- * have to be protected from other threads and contexts. */
+/* Create a stream for this access; that takes less time than one copy, and a stream shared by several calls would need protection
+ * from other threads and contexts. */
 static gpul_status open_page(const gpul_ipc_view *v, struct page *out, gpul_error *err)
 {
 	*out = (struct page){ .cpu = v->control, .drv = v->drv, .gpu = v->control_gpu };
@@ -86,7 +86,7 @@ static gpul_status read_abort(const struct page *p, uint32_t *out, gpul_error *e
 	return GPUL_OK;
 }
 
-/* Acquire: pairs with the release in step_post(), and with gpul_ipc_post() of a kernel. */
+/* Acquire: pairs with the release in step_post() of a CPU thread, and in gpul_ipc_post() of a kernel. */
 static gpul_status read_step(const struct page *p, unsigned step, uint64_t *out, gpul_error *err)
 {
 	if (!p->cpu)
@@ -143,7 +143,7 @@ gpul_status gpul_ipc_step_post(const gpul_ipc_view *v, unsigned step, uint64_t v
 	st = st ? st : open_page(v, &p, err);
 	if (st)
 		return st;
-	/* Release: pairs with the acquire in read_step(), and in gpul_ipc_read() of a kernel. */
+	/* Release: pairs with the acquire in read_step() of a CPU thread, and in gpul_ipc_read() of a kernel. */
 	if (p.cpu)
 		__atomic_store_n(&p.cpu->step[step].value, value, __ATOMIC_RELEASE);
 	else
@@ -165,7 +165,7 @@ gpul_status gpul_ipc_step_read(const gpul_ipc_view *v, unsigned step, uint64_t *
 	return st;
 }
 
-/* A round trip to a GPU takes 2 us, so spin first; later leave the core to other threads. */
+/* Spin first, because a round trip to a GPU takes only 2 us; after a longer wait, leave the core to other threads. */
 static void pause_poll(uint64_t waited_ns)
 {
 	if (waited_ns < SPIN_NS)

@@ -11,7 +11,7 @@
  *                     gpul_ipc_post(control, 1, 1);
  *     }
  *
- * control.h is the CPU's side and explains the words.  Memory order: PTX ISA, Memory Consistency Model; a block
+ * control.h declares these functions for the CPU, and explains the words.  Memory order: PTX ISA, Memory Consistency Model; a block
  * barrier before a release or after an acquire extends it to the other threads of the block (causality order). */
 #ifndef GPULOAD_IPC_CONTROL_DEVICE_CUH
 #define GPULOAD_IPC_CONTROL_DEVICE_CUH
@@ -24,7 +24,7 @@ enum gpul_ipc_waited {
 	GPUL_IPC_ABORTED = 2,
 };
 
-/* The abort word and the clock are read only once every this many polls, because each read costs as much as a poll. */
+/* The abort word and the clock are read only at every 32nd poll of the counter, because reading either costs as much as a poll. */
 enum { GPUL_IPC_POLLS = 32 };
 
 static __device__ __forceinline__ unsigned long long gpul_ipc_globaltimer_ns(void)
@@ -52,7 +52,7 @@ static __device__ __forceinline__ void gpul_ipc_abort(struct gpul_ipc_control *c
 	asm volatile("atom.acq_rel.sys.cas.b32 %0, [%1], 0, %2;" : "=r"(old) : "l"(&control->abort), "r"(code) : "memory");
 }
 
-/* Read a step counter (acquire): the caller then sees everything that its writer wrote before the post.
+/* Read a step counter with acquire semantics: the caller then sees everything that its writer wrote before the post.
  * Pairs with gpul_ipc_post() and the CPU's gpul_ipc_step_post(). */
 static __device__ __forceinline__ unsigned long long gpul_ipc_read(const struct gpul_ipc_control *control, unsigned step)
 {
@@ -62,7 +62,7 @@ static __device__ __forceinline__ unsigned long long gpul_ipc_read(const struct 
 	return value;
 }
 
-/* Set a step counter (release): waiters see everything that this thread wrote before. */
+/* Set a step counter with release semantics: threads that wait for it see everything that this thread wrote before. */
 static __device__ __forceinline__ void gpul_ipc_post(struct gpul_ipc_control *control, unsigned step, unsigned long long value)
 {
 	asm volatile("st.release.sys.u64 [%0], %1;" ::"l"(&control->step[step].value), "l"(value) : "memory");

@@ -33,8 +33,8 @@ static CUresult poll_event(const gpul_driver *drv, CUevent event, uint64_t begun
 	}
 }
 
-/* Wait for all work of a context.  CUDA_ERROR_NOT_READY: kernels still run.  Any other error means that the context
- * is broken or destroyed, so no kernel runs in it. */
+/* Wait for all work of a context.  CUDA_ERROR_NOT_READY: kernels still run.  Any other error means that the context is broken or
+ * destroyed, so that no kernel runs in it. */
 static CUresult drain_context(const gpul_driver *drv, CUcontext context, uint64_t begun_ns, int timeout_ms)
 {
 	CUevent event = NULL;

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* enough for NVIDIA's driver, the software driver and the drivers of tests */
+/* number of cached descriptions: enough for NVIDIA's driver, the software driver and the drivers of tests */
 enum { N_KEPT = 4 };
 
 static struct gpul_ipc_here kept[N_KEPT];
@@ -103,7 +103,7 @@ gpul_status gpul_ipc_here_get(const gpul_driver *drv, struct gpul_ipc_here *out,
 	unsigned i = 0;
 
 	if (drv && !drv->path)
-		return query_here(drv, out, err); /* not cached, because tests change their driver tables */
+		return query_here(drv, out, err); /* a driver table of a test, which may change: do not cache the result */
 	pthread_mutex_lock(&kept_lock);
 	while (i < n_kept && kept[i].drv != drv)
 		i++;

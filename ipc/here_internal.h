@@ -10,7 +10,7 @@ struct gpul_ipc_here {
 	unsigned char boot_id[16];
 	char driver[8];
 	uint32_t can;                         /* what this process can map: the bits of wire_hello.can */
-	unsigned n_gpus;                      /* at most WIRE_MAX_GPUS */
+	unsigned n_gpus;                      /* number of GPUs, at most WIRE_MAX_GPUS */
 	unsigned char gpu[WIRE_MAX_GPUS][16]; /* UUIDs, indexed by ordinal */
 };
 

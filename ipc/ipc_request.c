@@ -93,7 +93,8 @@ gpul_status gpul_ipc_request(const char *name, int timeout_ms, gpul_ipc_share *o
 	if (st)
 		return st;
 	st = gpul_ipc_send(socket, &hello, sizeof hello, -1, err);
-	gpul_ipc_watch(&owner, socket, false); /* because a child of an ended owner may keep the socket open */
+	gpul_ipc_watch(&owner, socket, false); /* watches the owner's process, because a forked child of an ended owner may keep the
+					        * socket open */
 	if (!st && !wait_for_answer(socket, &owner, begun_ns, timeout_ms))
 		st = gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "the owner of %s, pid %d, did not answer within %d ms", name, (int)owner.pid,
 			       timeout_ms);

@@ -1,8 +1,8 @@
 /* name.c — acquires and releases the ownership of a name, by a lock file.
  *
  * The owner holds an flock on NAME.lock.  The kernel releases it when the last process that holds it ends, so a socket file alone
- * does not mean that its owner runs.  Both files are removed while the lock is held; a process that then gets the lock of a removed
- * file notices that the file is no longer at the path, and tries again. */
+ * does not mean that its owner runs.  Both files are removed while the lock is held; a process that then locks the removed file
+ * detects that it is no longer at the path, and tries again. */
 #include "ipc/name.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Number of attempts to lock: more than one, because a process that removes an ended owner's files briefly holds the lock. */
+/* Several attempts, because a process that removes the files of an ended owner holds the lock for a short time. */
 enum { MAX_TRIES = 20, TRY_AGAIN_NS = 1000000 };
 
 static void lock_path(const char *socket, char out[GPUL_IPC_LOCK_BYTES])
@@ -48,8 +48,8 @@ static gpul_status report_owner(const char *lock_name, const char *path, gpul_er
 	return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "another process already shares memory as %s", path);
 }
 
-/* True if fd is still the file at the path, and is a regular file of this user with one link.  In a folder in
- * which other users can write, the path could be any file. */
+/* True if fd is still the file at the path, and is a regular file of this user with one link: in a folder that other users can
+ * write to, the path could lead to any file. */
 static bool is_ours_at(int fd, const char *path, gpul_status *st, gpul_error *err)
 {
 	struct stat ours, there;
@@ -63,7 +63,7 @@ static bool is_ours_at(int fd, const char *path, gpul_status *st, gpul_error *er
 	return *st == GPUL_OK;
 }
 
-/* Try once to lock; *busy: another process holds the lock, or the file was removed meanwhile. */
+/* Try once to lock the file.  *busy: another process holds the lock, or has removed the file meanwhile. */
 static gpul_status try_lock_file(const char *path, int *out, bool *busy, gpul_error *err)
 {
 	int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
@@ -142,7 +142,7 @@ gpul_status gpul_ipc_socket_remove_dead(const char path[GPUL_IPC_PATH_BYTES], gp
 		return errno == ENOENT ? GPUL_OK : gpul_fail(err, GPUL_ESYS, errno, "%s: %s", path, strerror(errno));
 	if (!S_ISSOCK(there.st_mode))
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s exists and is not a socket, so it is left as it is", path);
-	/* Tried several times, because the lock of a killed process is released shortly before its socket is closed. */
+	/* Try several times, because the kernel releases the lock of a killed process shortly before it closes the socket. */
 	for (int i = 0; i < MAX_TRIES && (listens = has_listener(path)) > 0; i++)
 		nanosleep(&(struct timespec){ .tv_nsec = TRY_AGAIN_NS }, NULL);
 	if (listens > 0)
@@ -153,7 +153,7 @@ gpul_status gpul_ipc_socket_remove_dead(const char path[GPUL_IPC_PATH_BYTES], gp
 }
 
 /* True if an owner that has ended may have left files: a socket, or, if it was killed before it created the socket, only the
- * lock file.  Outside of the folder of the sockets, a lock file alone may belong to another program. */
+ * lock file.  Outside gpuload's folder of sockets, a lock file alone does not count, because it may belong to another program. */
 static bool has_files(const char *name, const char path[GPUL_IPC_PATH_BYTES])
 {
 	char lock[GPUL_IPC_LOCK_BYTES];
@@ -189,7 +189,7 @@ void gpul_ipc_name_release(struct gpul_ipc_name *name)
 {
 	if (name->lock_fd < 0)
 		return;
-	/* Both files are removed before the lock is released.  If one cannot be removed, a new owner replaces it. */
+	/* Both files are removed while the lock is held.  A file that cannot be removed is replaced by the next owner. */
 	if (name->has_socket)
 		(void)unlink(name->socket);
 	(void)unlink(name->lock);

@@ -1,4 +1,4 @@
-/* peer.c — handles one connection to the server: its states are drawn in server_internal.h. */
+/* peer.c — handles one connection to the server; server_internal.h draws its states. */
 #include "ipc/server_internal.h"
 
 #include <errno.h>
@@ -31,15 +31,14 @@ static void free_peer(gpul_ipc_server *s, struct peer *p)
 	*p = (struct peer){ .state = PEER_FREE };
 }
 
-/* Send REFUSED and close; for an attached peer the event is PEER_DIED. */
+/* Send REFUSED and close the connection; if the peer was attached, report the event PEER_DIED. */
 static void refuse_peer(gpul_ipc_server *s, struct peer *p, const gpul_error *why, gpul_ipc_event *out)
 {
 	struct wire_refused m = { .head = gpul_ipc_wire_head(WIRE_REFUSED), .status = (uint32_t)why->status, .native = why->native };
 	gpul_ipc_event_kind kind = p->state == PEER_ATTACHED ? GPUL_IPC_PEER_DIED : GPUL_IPC_REFUSED;
 
 	snprintf(m.text, sizeof m.text, "%.199s", why->text);
-	(void)gpul_ipc_send(p->socket, &m, sizeof m, -1, NULL); /* fails if the peer has closed the
-								 * connection */
+	(void)gpul_ipc_send(p->socket, &m, sizeof m, -1, NULL); /* fails if the peer has closed the connection */
 	gpul_log(GPUL_LOG_INFO, "ipc", "%s: %s pid %d of user %u: %s", s->name.socket, kind == GPUL_IPC_REFUSED ? "refused" : "dropped",
 		 (int)p->who.pid, (unsigned)p->who.uid, why->text);
 	set_event(out, kind, p, why);
@@ -59,7 +58,7 @@ static void report_peer_end(gpul_ipc_server *s, struct peer *p, const char *what
 {
 	gpul_error why = { 0 };
 
-	if (p->state == PEER_GREETING) { /* the peer only tested whether the owner runs */
+	if (p->state == PEER_GREETING) { /* the peer only tested whether an owner listens: no event */
 		free_peer(s, p);
 		return;
 	}
@@ -148,8 +147,8 @@ static void handle_ready(gpul_ipc_server *s, struct peer *p, const struct wire_r
 	gpul_ipc_watch(&p->who, p->socket, p->signs);
 	if (p->who.pidfd >= 0 && !gpul_ipc_epoll_add(s, p->who.pidfd, SOURCE_PROCESS, (size_t)(p - s->peer))) {
 		close(p->who.pidfd);
-		p->who.pidfd = -1; /* the end of the connection also shows that the peer has ended, unless a
-				    * forked child keeps the socket open */
+		p->who.pidfd = -1; /* without a pidfd, only the end of the connection shows that the peer has ended, and not even
+				    * that while a forked child keeps the socket open */
 	}
 	p->state = PEER_ATTACHED;
 	set_event(out, GPUL_IPC_ATTACHED, p, NULL);
@@ -194,9 +193,9 @@ static void handle_message(gpul_ipc_server *s, struct peer *p, const gpul_ipc_me
 
 static bool receive_from_peer(gpul_ipc_server *s, struct peer *p, gpul_ipc_event *out);
 
-/* If a peer detaches and attaches again at once, the server could read the new HELLO before the old BYE.  So if all
- * slots are in use, handle the messages of the peers with slots first.  Returns true if this has produced an event,
- * which must be reported before a peer is refused. */
+/* If all slots are in use, handle the messages of the peers with slots first: a peer may detach and immediately attach again, and
+ * its new HELLO could be read before its BYE.  Returns true if this has caused an event, which must be reported before a peer is
+ * refused. */
 static bool handle_attached_first(gpul_ipc_server *s, gpul_ipc_event *out)
 {
 	if ((unsigned)__builtin_popcountll(s->slots) < s->max_peers)
@@ -207,7 +206,7 @@ static bool handle_attached_first(gpul_ipc_server *s, gpul_ipc_event *out)
 	return false;
 }
 
-/* Receive and handle one message, or the end of the connection; false: there is neither. */
+/* Receive and handle one message, or the end of the connection.  Returns false if there is neither. */
 static bool receive_from_peer(gpul_ipc_server *s, struct peer *p, gpul_ipc_event *out)
 {
 	gpul_ipc_message m;
@@ -215,7 +214,7 @@ static bool receive_from_peer(gpul_ipc_server *s, struct peer *p, gpul_ipc_event
 	int fd;
 
 	if (p->state == PEER_GREETING && handle_attached_first(s, out))
-		return true; /* p's HELLO is read later, because its socket stays readable */
+		return true; /* the event is reported first; p's HELLO is read later, because its socket stays readable */
 	switch (gpul_ipc_receive(p->socket, &m, &fd, p->signs && p->state == PEER_GREETING ? &p->who : NULL, &why)) {
 	case GOT_MESSAGE:
 		if (fd >= 0)
@@ -251,7 +250,7 @@ void gpul_ipc_peer_late(gpul_ipc_server *s, struct peer *p, gpul_ipc_event *out)
 {
 	gpul_error why = { 0 };
 
-	/* The peer may have answered in time while this process was suspended, so try to receive first. */
+	/* The reply may have arrived in time while this process was suspended, so try to receive it first. */
 	if (receive_from_peer(s, p, out))
 		return;
 	(void)gpul_fail(&why, GPUL_ESYS, ETIMEDOUT, "pid %d did not send a %s message within %llu ms", (int)p->who.pid,
@@ -307,8 +306,8 @@ void gpul_ipc_peer_begin(gpul_ipc_server *s, int socket, bool signs, gpul_ipc_ev
 	}
 	p->who = gpul_ipc_identify(socket);
 	p->deadline_ns = p->since_ns + s->step_ns;
-	/* A peer sends HELLO at once after connecting, so try to receive it now.  Only one event can be
-	 * returned: if dropping another connection gave an event, the next call handles HELLO. */
+	/* A peer sends HELLO immediately after connecting, so try to receive it now.  If dropping another connection has caused an
+	 * event, the next call handles HELLO, because only one event can be returned. */
 	if (!check_user(s, p, out))
 		return;
 	if (out->kind == GPUL_IPC_NONE)

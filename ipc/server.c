@@ -1,8 +1,8 @@
 /* server.c — the owner's event loop.
  *
  * One epoll descriptor watches the listening socket, each peer's socket and process, and a timer.  All are level-triggered.
- * They are handled one at a time, with at most one event each, so no queue is needed: while something is left to do, the epoll
- * descriptor stays readable.  The kernel reports ready descriptors in turn, so a peer that sends without pause does not delay
+ * They are handled one at a time, and each gives at most one event, so no queue of events is needed: while a source is ready,
+ * the epoll descriptor stays readable.  The kernel reports ready descriptors in turn, so a peer that sends without pause does not delay
  * the others. */
 #include "ipc/server_internal.h"
 
@@ -21,7 +21,7 @@
 
 enum {
 	STEP_MS = 1000,
-	MAX_SOURCES = 64, /* limit of the events that a call with timeout_ms 0 handles */
+	MAX_SOURCES = 64, /* largest number of events that a call with timeout_ms 0 handles */
 	OUT_OF_FDS_MS = 50,
 	NS_PER_MS = 1000000,
 };
@@ -39,7 +39,7 @@ static gpul_status bind_socket(gpul_ipc_server *s, gpul_error *err)
 	s->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (s->listener < 0)
 		return gpul_ipc_sys_failed("socket", err);
-	/* Linux gives the socket file the mode of the socket, so it is never accessible to others, whatever the umask is. */
+	/* Linux gives the socket file the mode of the socket, so other users can never open it, whatever the umask is. */
 	if (fchmod(s->listener, 0600))
 		return gpul_ipc_sys_failed("cannot set the permissions of a socket (fchmod)", err);
 	if (bind(s->listener, (struct sockaddr *)&address, sizeof address))
@@ -132,8 +132,7 @@ static void accept_connection(gpul_ipc_server *s, gpul_ipc_event *out)
 	if (fd >= 0) {
 		gpul_ipc_peer_begin(s, fd, false, out);
 	} else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
-		/* Pause: the pending connection keeps the listener readable, so that the program would poll in a
-		 * busy loop. */
+		/* Stop accepting for a while: the pending connection keeps the listener readable, so that the loop would spin. */
 		gpul_log(GPUL_LOG_INFO, "ipc", "cannot accept connections on %s for now: %s", s->name.socket, strerror(errno));
 		gpul_ipc_epoll_listen(s, false);
 		s->listen_again_ns = gpul_clock_ns() + OUT_OF_FDS_MS * NS_PER_MS;
@@ -141,7 +140,7 @@ static void accept_connection(gpul_ipc_server *s, gpul_ipc_event *out)
 	}
 }
 
-/* Handle the expiry of the timer: handle one peer whose deadline has passed, and set the timer for the next deadline. */
+/* Handle the expiry of the timer: handle one peer whose deadline has passed, then set the timer for the next deadline. */
 static void handle_timer(gpul_ipc_server *s, gpul_ipc_event *out)
 {
 	uint64_t now = gpul_clock_ns(), next = 0, n_expirations;
@@ -168,7 +167,8 @@ static void handle_timer(gpul_ipc_server *s, gpul_ipc_event *out)
 	if (!late)
 		return;
 	gpul_ipc_peer_late(s, late, out);
-	if (late->state != PEER_FREE && late->deadline_ns) /* `late` is in its next step, or another peer was handled instead */
+	if (late->state != PEER_FREE && late->deadline_ns) /* `late` has begun its next handshake step, or another peer was
+							    * handled instead of it */
 		gpul_ipc_epoll_set_timer(s, late->deadline_ns);
 }
 

@@ -12,7 +12,7 @@
 #include "ipc/server.h"
 #include "ipc/socket_internal.h"
 
-/* Room for 64 attached peers and 64 connections in the state GREETING, of which the oldest is dropped for a new one. */
+/* Room for 64 attached peers, and for 64 connections in the state GREETING; if these are full, the oldest is dropped for a new one. */
 enum { N_CONNECTIONS = 2 * GPUL_IPC_MAX_PEERS };
 
 enum peer_state { PEER_FREE, PEER_GREETING, PEER_MAPPING, PEER_ATTACHED };
@@ -21,7 +21,7 @@ struct peer {
 	enum peer_state state;
 	int socket;
 	struct gpul_ipc_identity who;
-	bool signs;           /* the peer was added by gpul_ipc_server_add(), so its HELLO comes with the sender's credentials */
+	bool signs;           /* added by gpul_ipc_server_add(): the peer sends its credentials with HELLO */
 	int slot;             /* -1: no slot yet */
 	uint64_t deadline_ns; /* deadline of this handshake step; 0: none */
 	uint64_t since_ns;    /* time of accept(); once the peer is attached, the time of attaching */
@@ -34,8 +34,7 @@ struct gpul_ipc_server {
 	struct gpul_ipc_name name;
 	int listener, epoll, timer;
 	uint64_t timer_ns; /* when the timer expires; 0: not set */
-	/* time at which to accept connections again after the process ran out of descriptors; 0:
-	 * connections are accepted now */
+	/* when to accept connections again, after the process ran out of descriptors; 0: connections are accepted now */
 	uint64_t listen_again_ns;
 	unsigned max_peers;
 	uint64_t step_ns, map_ns; /* time-outs for HELLO and READY */
@@ -76,7 +75,7 @@ gpul_status gpul_ipc_sys_failed(const char *what, gpul_error *err);
 
 /* ---- peer.c ---------------------------------------------------------------------------------- */
 
-/* Each function below stores at most one event in *out; *out is NONE before the call. */
+/* Each function below stores at most one event in *out, which the caller has set to NONE. */
 
 /* Start to serve a new connection; takes ownership of the socket. */
 void gpul_ipc_peer_begin(gpul_ipc_server *s, int socket, bool signs, gpul_ipc_event *out);

@@ -1,9 +1,8 @@
-/* socket.c — sends and receives messages with descriptors, and identifies the process at the other end of a
- * socket.
+/* socket.c — sends and receives messages with descriptors, and identifies the process at the other end of a socket.
  *
- * The kernel installs as many descriptors as the control buffer has room for.  Because of alignment, room
- * for one int is room for two: code that reads only the first would leak the second.  So the buffer here has
- * room for all descriptors that a message can carry (253), and unexpected ones are closed. */
+ * The kernel installs as many received descriptors as the control buffer has room for.  Because of alignment, a buffer for one int
+ * has room for two, so code that reads only the first would leak the second.  So this buffer has room for all 253 descriptors that
+ * a message can carry, and unexpected descriptors are closed. */
 #include "ipc/socket_internal.h"
 
 #include <errno.h>
@@ -15,7 +14,7 @@
 
 #include "core/clock.h"
 
-/* SCM_MAX_FD of Linux */
+/* Linux's limit SCM_MAX_FD */
 enum { MAX_FDS = 253 };
 
 #ifndef SO_PEERPIDFD
@@ -79,7 +78,7 @@ gpul_status gpul_ipc_send_signed(int socket, const void *message, size_t n_bytes
 	return send_with_control(socket, message, n_bytes, SCM_CREDENTIALS, &me, sizeof me, err);
 }
 
-/* Read the control messages of a packet.  Returns the number of descriptors; the first is in *fd, the others are closed. */
+/* Read the control messages of a packet.  Returns the number of descriptors; the first is stored in *fd, the others are closed. */
 static size_t read_control(struct msghdr *m, int *fd, struct gpul_ipc_identity *who)
 {
 	size_t n_fds = 0;
@@ -144,8 +143,8 @@ gpul_ipc_got gpul_ipc_receive(int socket, gpul_ipc_message *out, int *fd, struct
 	ssize_t n;
 
 	*fd = -1;
-	/* ECONNRESET is reported once if the other side closed with unread messages; what it sent before
-	 * that (such as REFUSED) can still be received. */
+	/* ECONNRESET is reported once if the other side closed with unread messages, so try again: messages that it sent before
+	 * (such as REFUSED) can still be received. */
 	do
 		n = recvmsg(socket, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	while (n < 0 && (errno == EINTR || errno == ECONNRESET));
@@ -180,8 +179,7 @@ void gpul_ipc_watch(struct gpul_ipc_identity *who, int socket, bool by_pid)
 		return;
 	who->pidfd = -1;
 #ifdef SYS_pidfd_open
-	/* Older kernels: the pid may have been reused, but only if its process has ended, and then its
-	 * connection has ended too. */
+	/* Without SO_PEERPIDFD the pid may have been reused, but only if its process, and so its connection, has ended. */
 	if (who->pid > 0)
 		who->pidfd = (int)syscall(SYS_pidfd_open, who->pid, 0);
 #endif

@@ -46,7 +46,7 @@ static gpul_status check_shape(const struct wire_share *s, gpul_error *err)
 		return wrong_field(err, "the number of dimensions", s->n_dims);
 	if (!is_text(s->dtype, sizeof s->dtype))
 		return gpul_fail(err, GPUL_EFORMAT, 0, "the element type is not printable text");
-	for (const char *p = s->dtype; *p; p++) /* "<f4": the digits at the end are the element's size */
+	for (const char *p = s->dtype; *p; p++) /* the digits at the end of a type such as "<f4" are the element's size in bytes */
 		item = *p >= '0' && *p <= '9' ? item * 10 + (uint64_t)(*p - '0') : 0;
 	if (s->n_dims)
 		n_bytes = item ? item : 1;
@@ -159,7 +159,7 @@ static gpul_status check_info(gpul_ipc_message *m, gpul_error *err)
 static const struct {
 	const char *name;
 	size_t n_bytes;
-	check *check; /* NULL: the message is only a head */
+	check *check; /* NULL: the message has only a head, so nothing more is checked */
 } types[] = {
 	[WIRE_HELLO] = { "HELLO", sizeof(struct wire_hello), check_hello },
 	[WIRE_OFFER] = { "OFFER", sizeof(struct wire_offer), check_offer },

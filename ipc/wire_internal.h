@@ -18,7 +18,7 @@
 #endif
 
 enum {
-	WIRE_MAGIC = 0x49505547, /* the text "GUPI" */
+	WIRE_MAGIC = 0x49505547, /* the bytes "GUPI" as a little-endian number */
 	WIRE_VERSION = 1,
 	WIRE_MAX_GPUS = 16,
 	WIRE_HANDLE_BYTES = 64,
@@ -64,11 +64,11 @@ _Static_assert(sizeof(struct wire_hello) == 312, "as drawn");
  * 72     88            96       128       144      152           156     160 */
 struct wire_share {
 	unsigned char id[16];
-	uint64_t generation;          /* a later owner of the name has a larger number */
-	uint64_t mapped_bytes, bytes; /* size of the mapping; size of the user's bytes, after the control page */
+	uint64_t generation;          /* of two owners of the same name, the later one has the larger number */
+	uint64_t mapped_bytes, bytes; /* size of the mapping; size of the user's data, which follows the control page */
 	uint64_t granularity_bytes;
 	uint32_t kind; /* a value of gpul_mem_kind */
-	int32_t node;  /* NUMA node; only for host kinds */
+	int32_t node;  /* NUMA node of the memory; only for kinds of host memory */
 	uint32_t flags, n_dims;
 	uint32_t slot, via;
 	unsigned char gpu[16]; /* the owner's first GPU; for device kinds, the GPU of the memory */
