@@ -8,7 +8,7 @@
 
 enum { WHY_CHARS = sizeof((gpul_error *)0)->text, SHARE_CHARS = 78 };
 
-/* Join the error texts of the first n tries in `why`, each shortened to fit. */
+/* Join the error texts of the first n attempts in `why`, each shortened so that all fit. */
 static void join_reasons(const gpul_error tries[GPUL_MEM_N_AUTO], unsigned n, char why[WHY_CHARS])
 {
 	int room = n > 1 ? SHARE_CHARS : WHY_CHARS - 1;
@@ -19,8 +19,7 @@ static void join_reasons(const gpul_error tries[GPUL_MEM_N_AUTO], unsigned n, ch
 		at += (size_t)snprintf(why + at, WHY_CHARS - at, "%s%.*s", i ? "; " : "", room, tries[i].text);
 }
 
-/* Return why, according to an earlier probe, a kind does not work, or cannot be shared although it must be; NULL: there is no such
- * reason. */
+/* If an earlier probe found that a kind does not work, or cannot be shared although desc requires it, return the reason; else NULL. */
 static const char *find_probed_failure(const gpul_driver *drv, const gpul_mem_desc *desc, gpul_mem_kind kind)
 {
 	const gpul_mem_probe_report *r = desc->devices && desc->n_devices ? gpul_mem_probed(drv, desc->devices[0]) : NULL;
@@ -51,7 +50,7 @@ static gpul_status create_auto(const gpul_driver *drv, const gpul_mem_desc *desc
 			*out = m;
 			return GPUL_OK;
 		}
-		/* The description is invalid for every kind, so do not try the next one. */
+		/* The description is invalid for every kind, so no other kind is tried. */
 		if (st == GPUL_EINVAL)
 			return gpul_fail(err, st, tries[i].native, "%s", tries[i].text);
 		gpul_log(GPUL_LOG_INFO, "memalloc", "%s", tries[i].text);

@@ -1,4 +1,4 @@
-/* cu.c — makes the error messages of failed driver and system calls, with advice for the kind of memory. */
+/* cu.c — writes error messages for failed driver and system calls, with advice for the kind of memory. */
 #include "memalloc/mem_internal.h"
 
 #include <errno.h>
@@ -6,8 +6,7 @@
 
 #define ANY_KIND GPUL_MEM_AUTO
 
-/* Advice that depends on the kind of memory and on the error; the advice of gpul_cu_advice()
- * depends only on the error. */
+/* Advice for an error of a kind of memory, in addition to gpul_cu_advice(), which depends only on the error. */
 static const struct {
 	gpul_mem_kind kind;
 	CUresult code;
@@ -53,7 +52,7 @@ gpul_status gpul_mem_cu_status(const gpul_mem *m, gpul_error *err, CUresult r, c
 	if (st == GPUL_EUNSUPPORTED)
 		advice = NULL; /* the message already says that the driver is too old */
 	if (advice && *usual && n > strlen(usual) && !strcmp(failure.text + n - strlen(usual), usual))
-		n -= strlen(": ") + strlen(usual); /* cut off the general advice */
+		n -= strlen(": ") + strlen(usual); /* remove the general advice, because this one is better */
 	if (r == CUDA_ERROR_NOT_SUPPORTED)
 		st = GPUL_EUNSUPPORTED;
 	return gpul_fail(err, st, failure.native, "%s memory: %.*s%s%s", gpul_mem_kind_name(m->about.kind), (int)n, failure.text,

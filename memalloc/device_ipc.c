@@ -9,7 +9,7 @@ enum { BLOCK_BYTES = 2 << 20 };
 
 _Static_assert(sizeof(CUipcMemHandle) == sizeof(gpul_mem_handle), "both handle types have the same size");
 
-/* Let a device's context access allocations of m's context.  The access is never disabled again, because other code may rely on it. */
+/* Let a device's context access allocations of m's context.  The access stays enabled, because other code may rely on it. */
 static gpul_status enable_peer(gpul_mem *m, CUdevice device, gpul_error *err)
 {
 	CUcontext peer = NULL;
@@ -25,7 +25,7 @@ static gpul_status enable_peer(gpul_mem *m, CUdevice device, gpul_error *err)
 			st = gpul_mem_cu_status(m, err, r, "cuCtxEnablePeerAccess");
 		(void)m->drv->cuCtxSetCurrent(m->context);
 	}
-	(void)m->drv->cuDevicePrimaryCtxRelease(device); /* the context stays open: the caller has another reference */
+	(void)m->drv->cuDevicePrimaryCtxRelease(device); /* the context stays open, because the caller has retained it, too */
 	return st;
 }
 
@@ -51,7 +51,7 @@ static gpul_status create_device_ipc(gpul_mem *m, const gpul_mem_desc *desc, gpu
 	return st;
 }
 
-/* Check that the opened handle is the start of an allocation of at least the offered size. */
+/* Check that the opened address is the start of an allocation of at least the offered size. */
 static gpul_status check_opened(gpul_mem *m, const gpul_mem_offer *offer, gpul_error *err)
 {
 	CUdeviceptr base = 0;

@@ -1,4 +1,4 @@
-/* host_file.c — handles a file in RAM (tmpfs), mapped into this process and registered with the driver; for memfd and shm. */
+/* host_file.c — for memfd and shm: a file in RAM (tmpfs), mapped into this process and registered with the driver. */
 #include "memalloc/mem_internal.h"
 
 #include <errno.h>
@@ -16,8 +16,7 @@
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
 #endif
 
-/* Call fallocate() for at most this size at a time, because a signal makes it start again: with a periodic timer, one
- * large call might never end. */
+/* A signal makes fallocate() start again, so with a periodic timer one large call might never end: allocate in steps of this size. */
 enum { ALLOCATE_STEP = 64 << 20 };
 
 static int allocate_pages(int fd, size_t bytes)
@@ -33,7 +32,7 @@ static int allocate_pages(int fd, size_t bytes)
 	return 0;
 }
 
-/* Map every page now, which is three times faster than page faults at the first accesses. */
+/* Map all pages in one call, which is three times faster than a page fault for each. */
 static void populate_pages(void *memory, size_t bytes)
 {
 	volatile unsigned char *p = memory;
@@ -44,7 +43,7 @@ static void populate_pages(void *memory, size_t bytes)
 		p[at] = p[at];
 }
 
-/* Check the file size limit: exceeding it would end the process with SIGXFSZ. */
+/* Check the file size limit of the process: a larger file would raise SIGXFSZ, which ends the process. */
 static gpul_status check_file_size(const gpul_mem *m, gpul_error *err)
 {
 	const size_t bytes = m->about.mapped_bytes;
@@ -109,7 +108,7 @@ gpul_status gpul_mem_file_check(const gpul_mem *m, int fd, gpul_error *err)
 		return refuse_offer(m, err, "sent no open file descriptor");
 	if (!S_ISREG(is.st_mode))
 		return refuse_offer(m, err, "the descriptor is not a regular file");
-	/* Refuse files on a disk, and files of huge pages, because their pages may not be allocated. */
+	/* Refuse files on a disk, and files of huge pages: their pages may not be allocated yet, so an access could fail. */
 	if (where.f_type != TMPFS_MAGIC)
 		return refuse_offer(m, err, "its file is not in RAM (on tmpfs)");
 	if (flags & O_PATH || (flags & O_ACCMODE) == O_WRONLY)
@@ -130,7 +129,7 @@ void gpul_mem_file_unmap(gpul_mem *m)
 
 /* ---- registration with the driver ------------------------------------------------ */
 
-/* Check that every device can register read-only pages: these can be registered only for reading, which some devices do not support. */
+/* Check that every device can register read-only pages for reading, which some devices do not support. */
 static gpul_status check_read_only(gpul_mem *m, gpul_error *err)
 {
 	gpul_status st = GPUL_OK;

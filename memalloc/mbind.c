@@ -1,4 +1,4 @@
-/* mbind.c — calls mbind(2), in a file of its own, so that a test can replace it. */
+/* mbind.c — calls mbind(2); in a separate file, so that tests can replace the function. */
 #include <sys/syscall.h>
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-/* mem.c — memory objects: checks their descriptions, calls the operations of their kinds, and exports them. */
+/* mem.c — memory objects: checks their descriptions, calls the operations of their kind, and exports them. */
 #include "memalloc/mem_internal.h"
 
 #include <stdio.h>
@@ -78,7 +78,7 @@ static void free_object(gpul_mem *m)
 	free(m);
 }
 
-/* Allocate an object, and set its devices and its context, which do not depend on the kind. */
+/* Allocate an object, and set its devices and its context, which are the same for all kinds. */
 static gpul_status new_object(const gpul_driver *drv, const gpul_mem_desc *desc, gpul_mem_kind kind, gpul_mem **out, gpul_error *err)
 {
 	gpul_mem *m = calloc(1, sizeof *m);
@@ -113,8 +113,8 @@ static void find_alignment(gpul_mem *m)
 	m->about.alignment_bytes = (size_t)(both & -both);
 }
 
-/* All pages of host memory are allocated at once, so check first: the kernel would kill a process that allocates too much.  The
- * driver checks for enough device memory, and create() refuses a size that overflows when it is rounded. */
+/* Check that enough memory is left: all pages of host memory are allocated immediately, and the kernel kills a process that
+ * allocates too much.  For device memory the driver checks.  create() refuses a size that overflows when it is rounded up. */
 static gpul_status check_memory_left(const gpul_mem *m, gpul_error *err)
 {
 	char what[32];
@@ -152,7 +152,7 @@ gpul_status gpul_mem_create_kind(const gpul_driver *drv, const gpul_mem_desc *de
 	return GPUL_OK;
 }
 
-/* Check that the offer came with a descriptor or a handle, whichever its kind requires. */
+/* Check that the offer came with a descriptor if its kind requires one, else with a handle. */
 static gpul_status check_source(const struct mem_source *from, gpul_error *err)
 {
 	const struct mem_ops *ops = find_ops(from->offer->kind);
@@ -201,8 +201,8 @@ gpul_status gpul_mem_import(const gpul_driver *drv, const gpul_mem_offer *offer,
 	return GPUL_OK;
 }
 
-/* Make the memory's context current: unregistering and the cuIpc calls need one, and this thread may have
- * none.  Returns the previous context, for leave_context(). */
+/* Make the memory's context current, because unregistering and the cuIpc calls need a context, and this thread may have none.
+ * Returns the previous context, for leave_context(). */
 static CUcontext enter_context(const gpul_mem *m)
 {
 	CUcontext before = NULL;

@@ -9,8 +9,9 @@
  *         pinned.c                                        │ node.c: NUMA
  *         device_ipc.c                                    ┘
  *
- * A kind's create and import get an object whose description has been checked: about.kind, bytes, devices, read_only, exportable
- * and (host kinds) node are set, fd is -1, and everything else is 0.  They set the rest; on failure they release what they acquired. */
+ * The operations create and import of a kind receive an object whose description has been checked: about.kind, bytes, devices,
+ * read_only, exportable and (host kinds) node are set, fd is -1, and everything else is 0.  They set the other members; on failure
+ * they release what they acquired. */
 #ifndef GPULOAD_MEMALLOC_MEM_INTERNAL_H
 #define GPULOAD_MEMALLOC_MEM_INTERNAL_H
 
@@ -22,17 +23,17 @@
 /* The arguments of gpul_mem_import(): an offer, and either a descriptor or a handle. */
 struct mem_source {
 	const gpul_mem_offer *offer;   /* untrusted, because another process sent it */
-	int fd;                        /* the descriptor; -1: handle is given instead */
-	const gpul_mem_handle *handle; /* NULL: fd is given instead */
+	int fd;                        /* the descriptor; -1: the memory comes as a handle */
+	const gpul_mem_handle *handle; /* the handle; NULL: the memory comes as a descriptor */
 };
 
 struct mem_ops {
 	bool on_host;    /* the pages are host memory, on a NUMA node */
 	bool has_fd;     /* can be exported as a descriptor */
-	bool has_handle; /* can be exported as 64 bytes; device memory can have both */
+	bool has_handle; /* can be exported as a handle of 64 bytes; device memory may have both */
 	gpul_status (*create)(gpul_mem *m, const gpul_mem_desc *desc, gpul_error *err);
 	gpul_status (*import)(gpul_mem *m, const struct mem_source *from, gpul_error *err);
-	/* Set m->fd; called by one thread at a time, if it is -1.  NULL: create() has set it. */
+	/* Set m->fd if it is -1; called by one thread at a time.  NULL: create() has already set m->fd. */
 	gpul_status (*export_fd)(gpul_mem *m, gpul_error *err);
 	gpul_status (*export_handle)(gpul_mem *m, gpul_mem_handle *out, gpul_error *err);
 	void (*destroy)(gpul_mem *m);
@@ -49,7 +50,7 @@ struct gpul_mem {
 	void *cpu;                              /* address on the CPU; NULL: no CPU access */
 	CUdeviceptr gpu;
 	pthread_mutex_t export_lock;           /* protects fd of host-numa and device memory */
-	int fd;                                /* owned; -1: not exported yet, or no descriptor */
+	int fd;                                /* the exported descriptor, owned; -1: not exported yet, or this kind has none */
 	CUmemGenericAllocationHandle physical; /* only for host-numa and device memory */
 	bool fabric;                           /* device memory: `physical` can also be exported as a fabric handle */
 	char *shm_name;                        /* shm: name, owned, removed with the memory; NULL: no name */

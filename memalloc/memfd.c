@@ -2,7 +2,7 @@
  *
  *     memfd_create ─ ftruncate ─ mmap ─ mbind ─ fallocate ─ seal ─ cuMemHostRegister
  *
- * The seals make it safe for others to map: no process, not even the owner, can shrink the file, so no access causes SIGBUS. */
+ * The seals make it safe for other processes to map the file: nobody, not even the owner, can shrink it, so no access causes SIGBUS. */
 #include "memalloc/mem_internal.h"
 
 #include <errno.h>

@@ -70,8 +70,7 @@ gpul_status gpul_mem_find_node(gpul_mem *m, int wanted, gpul_error *err)
 		return st;
 	if (!read_nodes(nodes))
 		snprintf(nodes, sizeof nodes, "0");
-	/* A node without memory is never passed to the driver: NVIDIA's drivers before release 595 are
-	 * reported to crash then. */
+	/* Never pass a node without memory to the driver: NVIDIA's drivers before release 595 are reported to crash on it. */
 	if (!list_has(nodes, wanted) && !of_gpu)
 		return gpul_fail(err, GPUL_EINVAL, wanted, "NUMA node %d has no memory: use one of %s", wanted, nodes);
 	m->about.node_clamped = !list_has(nodes, wanted);
@@ -90,8 +89,7 @@ static int bind_pages(void *at, size_t bytes, int node)
 	if (node >= MAX_NODES)
 		return EINVAL;
 	mask[(unsigned)node / bits] = 1UL << ((unsigned)node % bits);
-	/* MPOL_PREFERRED instead of MPOL_BIND: a full node must not start the OOM killer while other nodes
-	 * have free memory. */
+	/* MPOL_PREFERRED instead of MPOL_BIND, so that a full node does not start the OOM killer while other nodes have free memory. */
 	return gpul_mem_mbind(at, bytes, MPOL_PREFERRED, mask, MAX_NODES + 1, 0) ? errno : 0;
 }
 
@@ -101,7 +99,7 @@ void gpul_mem_bind(gpul_mem *m, void *at, size_t bytes)
 	int failed;
 
 	if (!read_nodes(nodes) || !strpbrk(nodes, "-,"))
-		return; /* the machine has only one node, and a container may forbid mbind() */
+		return; /* harmless: the machine has only one node, and a container may forbid mbind() */
 	failed = bind_pages(at, bytes, m->about.node);
 	if (!failed)
 		return;

@@ -1,4 +1,4 @@
-/* numa.c — finds the NUMA nodes of pages by move_pages(2), which, without a destination, only reports where they are. */
+/* numa.c — finds the NUMA nodes of pages with move_pages(2), which only reports where pages are if no destination is given. */
 #include "memalloc/numa.h"
 
 #include <errno.h>
@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 #ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ 22 /* since Linux 5.14; if an older kernel refuses it, the page is counted in not_there */
+#define MADV_POPULATE_READ 22 /* Linux 5.14; an older kernel refuses it, and the page then counts in not_there */
 #endif
 
-/* pages per call of move_pages(), which take 12 KiB of stack */
+/* pages per call of move_pages(); their arrays take 12 KiB of stack */
 enum { BATCH = 1024 };
 
 struct batch {
@@ -20,8 +20,8 @@ struct batch {
 	size_t n;
 };
 
-/* Make the system call without libnuma, which reads files in /proc and /sys when a program starts: that takes a third of
- * the time of a short command. */
+/* Make the system call directly: libnuma reads files in /proc and /sys when a program starts, which takes a third of the time of a
+ * short command. */
 static int query_nodes(struct batch *b)
 {
 	return syscall(SYS_move_pages, 0, b->n, b->at, NULL, b->status, 0) < 0 ? errno : 0;
@@ -44,8 +44,8 @@ static void count_nodes(const struct batch *b, gpul_mem_numa *out)
 	out->n_sampled += b->n;
 }
 
-/* Map pages that another process allocated and this process has not accessed yet.  Unlike reading a removed page,
- * madvise() does not cause SIGBUS. */
+/* Map pages that another process has allocated and this process has not accessed yet.  madvise() is used because a read of a page
+ * that has been removed would cause SIGBUS. */
 static bool map_missing(const struct batch *b, size_t page_bytes)
 {
 	bool mapped = false;
@@ -75,7 +75,7 @@ static gpul_status flush_batch(struct batch *b, size_t page_bytes, gpul_mem_numa
 	return GPUL_OK;
 }
 
-/* Compute which page to query after page i: page i + every, but at most the last page.  Returns n_pages after the last page. */
+/* Return the page to query after page i: page i + every, but at most the last page; after the last page, n_pages. */
 static size_t next_page(size_t i, size_t n_pages, size_t every)
 {
 	const size_t last = n_pages - 1;

@@ -3,7 +3,7 @@
 
 #include <pthread.h>
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards entries */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects entries */
 static struct probe_entry *entries;
 
 const gpul_mem_probe_report *gpul_mem_probed(const gpul_driver *drv, int device)

@@ -3,12 +3,12 @@
  *     regions   │ a ────────── │      │ c ─── │       sorted by start.  No region is inside
  *                        │ b ──────────── │          another, so the ends are sorted, too
  *     idle      a, c                                 unused regions, least recently used first
- *     doomed    d                                    invalidated while in use
+ *     doomed    d                                    invalidated, but still in use
  *     work      [x, y)                               pages being registered or deregistered
  *
- * The lock is never held while an op (reg, dereg) runs, so that a hit does not wait for another thread's registration.  The queue
- * of work keeps two ops off the same pages: a thread enters its span of pages under the lock, and begins when no earlier span
- * overlaps it.  A thread with a miss waits until overlapping spans have ended, and searches again. */
+ * The lock is never held while a callback (reg, dereg) runs, so that a hit does not wait for another thread's registration.  The
+ * queue of work ensures that two callbacks never work on the same pages: a thread adds its span of pages under the lock, and begins
+ * when no earlier span overlaps it.  A thread with a miss waits until overlapping spans have ended, and then searches again. */
 #include "memalloc/regcache.h"
 
 #include <errno.h>
@@ -27,7 +27,7 @@ struct region {
 	struct span span;
 	size_t refs;
 	bool doomed;
-	TAILQ_ENTRY(region) link; /* in one of the lists: idle, doomed, or regions to deregister */
+	TAILQ_ENTRY(region) link; /* link of the list that contains the region: idle, doomed, or regions to deregister */
 };
 TAILQ_HEAD(region_list, region);
 
@@ -39,13 +39,12 @@ struct work {
 struct gpul_regcache {
 	gpul_reg_ops ops;
 	size_t idle_limit_bytes;
-	uintptr_t page_mask;    /* mask of the address bits that are the offset in a page */
+	uintptr_t page_mask;    /* mask for the offset of an address in its page */
 	pthread_mutex_t lock;   /* protects all members below */
 	pthread_cond_t changed; /* signalled when an entry of `work` has ended */
 	uintptr_t *starts;      /* starts[i] is the start of regions[i]: a compact copy, for the search */
 	struct region **regions;
-	/* n: number of regions; room: capacity of the arrays; n_coming: registrations in
-	 * progress, for which room is reserved */
+	/* n: number of regions; room: capacity of the arrays; n_coming: registrations in progress, for which room is reserved */
 	size_t n, room, n_coming;
 	size_t idle_bytes;
 	struct region_list idle, doomed;
@@ -73,8 +72,8 @@ static size_t n_starting_by(const gpul_regcache *c, uintptr_t address)
 	return (size_t)(base - c->starts) + (*base <= address);
 }
 
-/* Find the region that covers a span; NULL: none.  Ends are sorted, too, so of the regions that start before
- * the span, only the last one can cover it. */
+/* Find the region that covers a span; NULL: none.  Of the regions that start before the span, only the last one can cover it,
+ * because the ends are sorted, too. */
 static struct region *find_covering(const gpul_regcache *c, const struct span *s)
 {
 	size_t n = n_starting_by(c, s->start);
@@ -82,8 +81,8 @@ static struct region *find_covering(const gpul_regcache *c, const struct span *s
 	return n && c->regions[n - 1]->span.end >= s->end ? c->regions[n - 1] : NULL;
 }
 
-/* Find the first region that ends after an address.  If a span starts at this address, the regions from
- * there on that start before the end of the span overlap it. */
+/* Return the index of the first region that ends after an address.  The regions that overlap a span are those from the index for
+ * its start on, as long as they start before its end. */
 static size_t first_ending_after(const gpul_regcache *c, uintptr_t address)
 {
 	size_t i = n_starting_by(c, address);
@@ -142,8 +141,8 @@ static void leave_idle(gpul_regcache *c, struct region *r)
 	c->idle_bytes -= r->public.bytes;
 }
 
-/* Remove region i from the array.  An unused region is moved to the list `unused`; a region in use stays registered
- * until its last user releases it. */
+/* Remove region i from the array.  An unused region is moved to the list `unused`; a region in use stays registered until its last
+ * user releases it. */
 static void forget_region(gpul_regcache *c, size_t i, struct region_list *unused)
 {
 	struct region *r = c->regions[i];
@@ -170,8 +169,8 @@ static bool is_free(const gpul_regcache *c, const struct span *s)
 	return true;
 }
 
-/* Enter a span into the queue of work, wait until no earlier span overlaps it, and release the lock.  A thread enters
- * only one span at a time, so there is no deadlock. */
+/* Add a span to the queue of work, wait until no earlier span overlaps it, then release the lock.  A thread adds only one span at
+ * a time, so there is no deadlock. */
 static void begin_work(gpul_regcache *c, struct work *mine)
 {
 	const struct work *w;
@@ -297,7 +296,7 @@ static gpul_status register_span(const gpul_regcache *c, const struct span *s, s
 	return c->ops.reg(c->ops.user, r->public.at, r->public.bytes, &r->public.token, err);
 }
 
-/* Register a region over `hull`. If that fails, register only `want`, because a part of the hull may have been unmapped. */
+/* Register a region over `hull`.  If that fails, register only `want`, because a part of the hull may no longer be mapped. */
 static gpul_status register_region(gpul_regcache *c, const struct span *want, const struct span *hull, struct region **out, gpul_error *err)
 {
 	struct region_list unused = TAILQ_HEAD_INITIALIZER(unused);
@@ -335,7 +334,7 @@ static gpul_status register_region(gpul_regcache *c, const struct span *want, co
 	return GPUL_OK;
 }
 
-/* True for errors that mean that too much memory is pinned: then deregistering unused regions can help. */
+/* True for errors that mean that too much memory is pinned; deregistering unused regions can then help. */
 static bool is_out_of_memory(gpul_status st, const gpul_error *err)
 {
 	return st == GPUL_ENOMEM || (st == GPUL_ESYS && err->native == ENOMEM) || (st == GPUL_EVERBS && err->native == ENOMEM) ||
@@ -508,7 +507,7 @@ size_t gpul_regcache_invalidate(gpul_regcache *c, void *at, size_t bytes)
 		span.end = UINTPTR_MAX;
 	pthread_mutex_lock(&c->lock);
 	do {
-		while (!is_free(c, &span)) /* a running registration may still add a region there */
+		while (!is_free(c, &span)) /* a running registration may still add a region there: wait for it */
 			pthread_cond_wait(&c->changed, &c->lock);
 	} while (forget_overlapping(c, &span));
 	TAILQ_FOREACH(r, &c->doomed, link)

@@ -1,9 +1,9 @@
 /* shm.c — memory of kind shm: a file in /dev/shm, mapped and registered.
  *
- * Without desc.shm_name the file never has a name (O_TMPFILE), so nothing is left behind if the process is
+ * Without desc.shm_name the file never has a name (O_TMPFILE), so no file remains if the process is
  * killed.  A name exists until the memory is destroyed, or forever if the process is killed before.  Unlike a
- * memfd, the file cannot be sealed: a process that can write it can shrink it, and any process that then
- * accesses the mapping is killed by SIGBUS.  Share it only among processes that trust each other. */
+ * memfd, the file cannot be sealed: a process that can write it can shrink it, and SIGBUS kills any process
+ * that then accesses the mapping.  Share it only among processes that trust each other. */
 #include "memalloc/mem_internal.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 
 static const char advice[] = "see df -h /dev/shm; in a container, docker run --shm-size";
 
-/* For a tmpfs without O_TMPFILE: create a file with a random name, and remove the name at once. */
+/* For a tmpfs without O_TMPFILE: create a file with a random name, and remove the name immediately. */
 static int open_unlinked(void)
 {
 	char name[64];

@@ -108,7 +108,7 @@ static gpul_status find_rdma(gpul_mem *m, gpul_error *err)
 	return st;
 }
 
-/* Call cuMemCreate.  If the driver refuses gpuDirectRDMACapable, although the device reports support, call it without the flag. */
+/* Call cuMemCreate.  If the driver refuses gpuDirectRDMACapable although the device reports support for it, call again without the flag. */
 static gpul_status create_physical(gpul_mem *m, CUmemAllocationProp *prop, gpul_error *err)
 {
 	const size_t bytes = m->about.mapped_bytes;
@@ -174,7 +174,7 @@ static gpul_status check_fd(const gpul_mem *m, int fd, gpul_error *err)
 	const int needed = F_SEAL_SHRINK | F_SEAL_GROW;
 	const char *name = gpul_mem_kind_name(m->about.kind);
 	const bool is_file = m->drv->fds_are_files;
-	const int seals = fcntl(fd, F_GET_SEALS); /* read before the size, because only seals keep the size fixed */
+	const int seals = fcntl(fd, F_GET_SEALS); /* read before the size, because the size can change until the file is sealed */
 	struct stat is;
 
 	if (fstat(fd, &is))

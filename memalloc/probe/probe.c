@@ -7,9 +7,9 @@
 
 #include "core/log.h"
 
-static pthread_mutex_t probing = PTHREAD_MUTEX_INITIALIZER; /* held while probing: one thread at a time probes */
+static pthread_mutex_t probing = PTHREAD_MUTEX_INITIALIZER; /* held while probing, so that only one thread probes at a time */
 
-/* Find the kind that AUTO uses: the first that can be shared; if there is none, the first that works. */
+/* Find the kind that AUTO uses: the first one that can be shared, else the first one that works. */
 static void find_auto(gpul_mem_probe_report *r)
 {
 	for (int wants_shares = 1; wants_shares >= 0; wants_shares--)

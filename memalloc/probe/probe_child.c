@@ -1,7 +1,7 @@
 /* probe_child.c — finds, starts, queries and stops the program gpuload-probe.
  *
- * The child is started by posix_spawn() and not by fork(), because NVIDIA's driver cannot be used after a fork and this program may
- * have threads.  The child gets one descriptor, its end of a socketpair, as number 3, and exits when the other end is closed. */
+ * The child is started by posix_spawn() instead of fork(), because NVIDIA's driver cannot be used after a fork, and this program may have
+ * threads.  The child gets one descriptor, its end of a socketpair, as number 3, and exits when the other end is closed. */
 #include "memalloc/probe/probe_internal.h"
 
 #include <errno.h>
@@ -39,7 +39,7 @@ static bool find_program(char path[PATH_MAX])
 
 	if (chosen && *chosen)
 		return is_program(path, chosen, ""); /* the user has set the path, so do not search */
-	/* Search in the build tree, beside an installed program, and beside an installed library. */
+	/* Search in the build tree, next to an installed program, and next to an installed library. */
 	return (gpul_own_folder(folder, sizeof folder) &&
 		(is_program(path, folder, "/gpuload-probe") || is_program(path, folder, "/../lib/gpuload/gpuload-probe") ||
 		 is_program(path, folder, "/gpuload/gpuload-probe"))) ||
@@ -55,7 +55,7 @@ static bool is_replaced(const char *variable, const char *const *by)
 	return *by != NULL;
 }
 
-/* Copy the environment of this process, with the variables of open_env added or replaced.  NULL: out of memory. */
+/* Copy the environment of this process, and add or replace the variables of open_env.  NULL: out of memory. */
 static char **make_environment(const char *const *open_env)
 {
 	size_t n = 0, n_open = 0, kept = 0;
@@ -76,8 +76,8 @@ static char **make_environment(const char *const *open_env)
 
 static int set_files(posix_spawn_file_actions_t *actions, int socket)
 {
-	/* Move the socket first: if a standard stream of this process is closed, the socket may have its number.
-	 * dup2() also clears close-on-exec. */
+	/* Move the socket to PROBE_FD first: if a standard stream of this process is closed, the socket may have the stream's
+	 * number. dup2() also clears close-on-exec. */
 	int failed = posix_spawn_file_actions_adddup2(actions, socket, PROBE_FD);
 
 	if (!failed)
@@ -85,13 +85,13 @@ static int set_files(posix_spawn_file_actions_t *actions, int socket)
 	if (!failed)
 		failed = posix_spawn_file_actions_addopen(actions, 1, "/dev/null", O_WRONLY, 0);
 #if defined __GLIBC__ && __GLIBC_PREREQ(2, 34)
-	if (!failed) /* close descriptors without close-on-exec */
+	if (!failed) /* close all other descriptors that are not close-on-exec */
 		failed = posix_spawn_file_actions_addclosefrom_np(actions, PROBE_FD + 1);
 #endif
 	return failed;
 }
 
-/* Restore the default signals in the child, because this process may block or ignore some. */
+/* Restore the default signal handling in the child, because this process may block or ignore some signals. */
 static int set_signals(posix_spawnattr_t *attributes)
 {
 	sigset_t none, all;
@@ -169,7 +169,7 @@ static int reap_child(struct probe_child *c, int wait_ms)
 	return r < 0 ? -1 : status;
 }
 
-/* Name a signal that kills programs (older C libraries lack sigabbrev_np). */
+/* Return the name of a signal that kills programs; older C libraries have no sigabbrev_np(). */
 static const char *signal_name(int number)
 {
 	static const struct {

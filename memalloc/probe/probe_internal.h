@@ -1,5 +1,5 @@
-/* probe_internal.h — what the files of the probe share, in this process and in the program
- * gpuload-probe.
+/* probe_internal.h — the functions of the probe, in this process and in the program gpuload-probe.
+ *
  *
  *     probe.c        every kind; keeps the reports               probe_main.c
  *     probe_try.c    one kind: create, check, export, check      │ import, check, write bytes
@@ -27,25 +27,25 @@ struct probe_question {
 	gpul_mem_handle handle;
 	int device;
 	bool has_handle;    /* false: the packet has a descriptor instead */
-	unsigned char seed; /* seed of the pattern in the memory; the child writes the pattern of seed + 1 */
+	unsigned char seed; /* selects the pattern in the memory; the child replaces it by the pattern of seed + 1 */
 };
 
-struct probe_answer { /* the child's first answer reports whether its driver opened */
+struct probe_answer { /* the child's first answer reports whether it could open its driver */
 	unsigned protocol;
-	gpul_error err; /* GPUL_OK: the child has found the pattern and written the next one */
+	gpul_error err; /* GPUL_OK: the child has found the pattern, and has written the next one */
 };
 
 /* ---- probe_bytes.c: a pattern of PROBE_BYTES for each seed ------------------------------- */
 
-/* Write or check a pattern with the GPU's copy engine, by way of device memory: a driver might copy between host
- * addresses with the CPU.  The check returns GPUL_EUNSUPPORTED if the memory contains other bytes. */
+/* Write or check a pattern with the GPU's copy engine, through device memory, because a driver might copy between host addresses
+ * with the CPU.  The check returns GPUL_EUNSUPPORTED if the memory contains other bytes. */
 gpul_status gpul_probe_gpu_write(const gpul_driver *drv, CUdeviceptr at, unsigned char seed, gpul_error *err);
 gpul_status gpul_probe_gpu_check(const gpul_driver *drv, CUdeviceptr at, unsigned char seed, gpul_error *err);
 void gpul_probe_cpu_write(void *at, unsigned char seed);
 gpul_status gpul_probe_cpu_check(const void *at, unsigned char seed, gpul_error *err);
 
-/* Answer a question: import the memory, check the pattern of q->seed with CPU and GPU, and write the pattern of seed +
- * 1.  Called in the child, or, if gpuload-probe is missing, in this process. */
+/* Answer a question: import the memory, check the pattern of q->seed with CPU and GPU, and write the pattern of seed + 1.  Called
+ * in the child; if gpuload-probe is missing, in this process. */
 gpul_status gpul_probe_answer(const gpul_driver *drv, const struct probe_question *q, int fd, gpul_error *err);
 
 /* ---- probe_child.c ----------------------------------------------------------------------- */
@@ -54,9 +54,9 @@ struct probe_child {
 	const gpul_driver *drv; /* the child opens the same driver */
 	pid_t pid;              /* process id of the child; 0: not running */
 	int socket;
-	bool none;               /* gpuload-probe was not found, and is not searched again */
-	gpul_error broken;       /* the start failed with this error, and is not tried again */
-	int start_ms, answer_ms; /* 0: the defaults above */
+	bool none;               /* gpuload-probe was not found; do not search again */
+	gpul_error broken;       /* the start failed with this error; do not try again */
+	int start_ms, answer_ms; /* time-outs; 0: PROBE_START_MS, PROBE_ANSWER_MS */
 };
 
 /* Start the child unless it is running.  A failure with c->none set means that gpuload-probe was not found; any other

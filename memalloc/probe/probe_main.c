@@ -1,7 +1,7 @@
 /* probe_main.c — the program gpuload-probe: the child process of gpul_mem_probe().
  *
- * Opens the driver that $GPULOAD_DRIVER names, then answers questions on descriptor 3 until that is closed.
- * If a driver call crashes, only this process ends, and not the one that asked. */
+ * Opens the driver that $GPULOAD_DRIVER names, then answers questions on descriptor 3 until it is closed.
+ * A driver call that crashes ends only this process, while its parent continues. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -45,7 +45,7 @@ static bool send_answer(const gpul_error *err)
 	return send(PROBE_FD, &a, sizeof a, MSG_NOSIGNAL) == sizeof a;
 }
 
-/* Open a context on the device of a question.  The last context stays open, because opening one is slow. */
+/* Open a context on the device of a question.  A context on the same device stays open for the next question, because opening is slow. */
 static gpul_status open_context(const gpul_driver *drv, int device, gpul_context *c, gpul_error *err)
 {
 	CUdevice wanted;
@@ -70,7 +70,7 @@ int main(void)
 		fprintf(stderr, "gpuload-probe: only gpuload can start this program: run gpuload devices --memory\n");
 		return 2;
 	}
-	prctl(PR_SET_PDEATHSIG, SIGKILL); /* the parent may exit while this process hangs in a driver */
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* ends this process with its parent, even while it hangs in a driver */
 	gpul_driver_open(GPUL_DRIVER_AUTO, &drv, &err);
 	if (!send_answer(&err) || err.status)
 		return 1;

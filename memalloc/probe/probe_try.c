@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The seeds of the patterns that each side writes. */
+/* The seeds of the patterns, one for each writer. */
 enum { GPU_WROTE = 1, CPU_WROTE = 2, FOR_CHILD = 3, CHILD_WROTE = 4 };
 
 static void set_reason(gpul_mem_verdict *v, const gpul_error *err)
@@ -80,7 +80,7 @@ static gpul_status try_sharing(struct probe_child *c, gpul_mem *m, bool fabric, 
 	int fd;
 	gpul_status st;
 
-	memset(&q, 0, sizeof q); /* also clear the padding, because q is sent to another process */
+	memset(&q, 0, sizeof q); /* also clears the padding, because q is sent to another process */
 	st = export_memory(m, fabric, &q, &fd, err);
 	if (!st)
 		st = gpul_probe_gpu_write(c->drv, gpul_mem_gpu(m), FOR_CHILD, err);
@@ -93,7 +93,7 @@ static gpul_status try_sharing(struct probe_child *c, gpul_mem *m, bool fabric, 
 	return st;
 }
 
-/* Create exportable memory; if that fails, record the reason, and create memory that is not exportable. */
+/* Create exportable memory.  If that fails, record the reason, and create memory that is not exportable instead. */
 static gpul_status create_sharable(const gpul_driver *drv, int device, gpul_mem_kind kind, bool fabric, gpul_mem **out, gpul_mem_verdict *v)
 {
 	gpul_error err = { 0 };
