@@ -85,7 +85,7 @@ gpul_status gpul_fifo_area_check(const void *area, size_t bytes, gpul_fifo_shape
 		return gpul_fail(err, GPUL_EFORMAT, 0, "%zu bytes at %p cannot hold a FIFO: expected at least %zu bytes, aligned to %d",
 				 bytes, area, sizeof(struct gpul_fifo_header), GPUL_FIFO_AREA_ALIGNMENT);
 
-	/* Copied once (volatile), because a peer may change the header between a check and a use. */
+	/* Copy the header once (volatile), because a peer may change it between a check and a use. */
 	const struct gpul_fifo_header h = *(const volatile struct gpul_fifo_header *)area;
 
 	if (h.magic != GPUL_FIFO_MAGIC || h.version != GPUL_FIFO_VERSION)
@@ -106,7 +106,7 @@ gpul_status gpul_fifo_area_check(const void *area, size_t bytes, gpul_fifo_shape
 	return GPUL_OK;
 }
 
-/* Read an abort code.  Codes have 32 bits; a larger value that a kernel wrote becomes UINT32_MAX. */
+/* Read an abort code.  Codes have 32 bits; if a kernel wrote a larger value, return UINT32_MAX. */
 static uint32_t load_code(const unsigned long long *word)
 {
 	const uint64_t code = gpul_fifo_load(word);
@@ -118,7 +118,7 @@ void gpul_fifo_area_abort(void *area, unsigned lanes, uint32_t code)
 {
 	struct gpul_fifo_line *lines = gpul_fifo_lines(area);
 
-	/* If two threads abort at the same time, the one that writes lane 0 first wins: the other one then writes the winner's code. */
+	/* If two threads abort at the same time, the first to write lane 0 decides: the other thread then writes the same code. */
 	for (unsigned i = 0; i < lanes; i++) {
 		unsigned long long none = 0;
 

@@ -12,7 +12,7 @@
 #include "core/log.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static unsigned n_proxies[CPU_SETSIZE]; /* number of this process' proxies pinned to each CPU; protected by lock */
+static unsigned n_proxies[CPU_SETSIZE]; /* for each CPU, the number of proxies of this process that are pinned to it; protected by lock */
 
 /* Parse a number and advance *text past it.  Returns false if there is no digit. */
 static bool parse_number(const char **text, unsigned long *out)
@@ -128,8 +128,8 @@ static gpul_status reserve_on_node(int node, int *cpu, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* The number is not checked against the caller's affinity, because the cpuset may have more CPUs;
- * pthread_create() reports a CPU that the system does not allow. */
+/* The number is not compared with the caller's affinity mask, because the cpuset may have more CPUs; pthread_create() fails if the
+ * system does not allow the CPU. */
 static gpul_status reserve_number(int number, int *cpu, gpul_error *err)
 {
 	if (number < 0 || number >= CPU_SETSIZE)

@@ -14,8 +14,8 @@ static const uint64_t LAP = 1ull << 63;
 
 /* ---- scanning lanes for triggers -------------------------------------------------- */
 
-/* Return one bit for each lane of a group that has a trigger, and store the triggers in seen.  The loop has no branch, so
- * that loads do not wait for each other and no branch is mispredicted.  A slot is full when both words have the expected
+/* Return one bit for each lane of a group that has a trigger, and store the triggers in seen.  The loop has no branches, so
+ * that loads overlap and nothing is mispredicted.  A slot is full when both words have the expected
  * lap bit.  The acquire loads pair with the kernel's fence before its store (push_release). */
 static inline uint64_t scan_group(gpul_fifo *f, unsigned group)
 {
@@ -36,8 +36,8 @@ static inline uint64_t scan_group(gpul_fifo *f, unsigned group)
 	return (awaited & ones >> (GPUL_FIFO_GROUP - n)) | (~awaited & zeros >> (GPUL_FIFO_GROUP - n));
 }
 
-/* Make a mask of bits 0 to n - 1.  The test for 64 is not needed here, but with it gcc 12 compiles a faster
- * scan_lanes(): an empty poll of 128 lanes takes 223 ns instead of 233. */
+/* Make a mask of bits 0 to n - 1.  n is never 64, but gcc 12 compiles a faster scan_lanes() if this function tests for 64: an
+ * empty poll of 128 lanes takes 223 ns instead of 233. */
 static inline uint64_t bits_below(unsigned n)
 {
 	return n < 64 ? (1ull << n) - 1 : ~0ull;
@@ -53,7 +53,7 @@ static inline void scan_lanes(gpul_fifo *f)
 	uint64_t lanes = scan_group(f, group);
 
 	if (gpul_fifo_load(&f->header->raised))
-		gpul_fifo_aborted(f); /* copies an abort code that a kernel has set to all lanes */
+		gpul_fifo_aborted(f); /* if a kernel has set an abort code, copy it to all lanes */
 	if (lanes & ~before) {
 		lanes &= ~before;
 	} else if (n_groups > 1) {
@@ -77,8 +77,8 @@ static inline void scan_lanes(gpul_fifo *f)
 
 /* The lanes of a group from which triggers were taken, one bit each. */
 struct taking {
-	uint64_t owing; /* lanes whose tails the next release must write */
-	uint64_t round; /* lanes that wrapped around: their next triggers have the other lap bit */
+	uint64_t owing; /* lanes whose new tails the next release must write */
+	uint64_t round; /* lanes that have wrapped around, so that their next triggers have the other lap bit */
 };
 
 static inline struct gpul_trigger *ring_of(const gpul_fifo *f, unsigned lane)
@@ -91,8 +91,8 @@ static inline uint64_t lap_of(const gpul_fifo *f, uint64_t at)
 	return ~(at >> f->shift) << 63;
 }
 
-/* Return the number of triggers that may still be taken from a lane.  It is limited because a hostile peer may fill slots that have
- * not been released. */
+/* Return how many more triggers may be taken from a lane: at most as many as it has slots, because a hostile peer may fill slots
+ * that have not been released. */
 static inline unsigned room_of(const gpul_fifo *f, unsigned lane, unsigned max)
 {
 	const uint64_t room = f->released[lane] + f->mask + 1 - f->taken[lane];
@@ -109,7 +109,7 @@ static inline void record_taken(gpul_fifo *f, struct taking *t, unsigned lane, u
 	t->round |= round ? bit : 0;
 }
 
-/* End a batch from lanes of one group, the last of which was `lane`: the next scan begins with the lane after it. */
+/* End a batch from a group, whose last trigger came from `lane`: the next scan begins with the lane after it. */
 static inline void end_batch(gpul_fifo *f, const struct taking *t, unsigned lane)
 {
 	const unsigned group = lane / GPUL_FIFO_GROUP;
@@ -193,8 +193,8 @@ static inline uint64_t lap_mismatch(const struct gpul_trigger *slot, uint64_t la
 	return (gpul_fifo_load(&slot->word[0]) ^ lap) | (gpul_fifo_load(&slot->word[1]) ^ lap);
 }
 
-/* Prefetch distance in slots.  With 32, an H200's host reads 40 % more triggers per second; with 128, a line is
- * fetched too early, and the GPU's write removes it from the cache again. */
+/* Prefetch distance in slots.  With 32 instead of none, an H200's host reads 40 % more triggers per second; with 128, the GPU's
+ * write removes the line from the cache again before it is used. */
 enum { AHEAD = 32 };
 
 /* Count consecutive slots that have the lap's bit, one cache line at a time, so that only the last branch is mispredicted. */
@@ -204,7 +204,7 @@ static inline unsigned count_run(const struct gpul_trigger *ring, uint64_t at, u
 	unsigned n = 0;
 
 	for (; n + 4 <= max; n += 4) {
-		__builtin_prefetch(&ring[(at + n + AHEAD) & mask]); /* also prefetches beyond this run */
+		__builtin_prefetch(&ring[(at + n + AHEAD) & mask]); /* this may also prefetch slots after the end of the run */
 		if ((lap_mismatch(&slot[n], lap) | lap_mismatch(&slot[n + 1], lap) | lap_mismatch(&slot[n + 2], lap) |
 		     lap_mismatch(&slot[n + 3], lap)) &
 		    LAP)

@@ -30,19 +30,18 @@ struct gpul_fifo_port {
 	gpul_fifo_lane *lane;
 	unsigned long long *raised;
 	unsigned long long next; /* one past the last position that this thread (in an owned lane: any owner) has pushed */
-	unsigned long long tail; /* the tail that this thread read last: positions below it have been handled */
+	unsigned long long tail; /* the tail that this thread has read last: the positions below it have been handled */
 	unsigned int shift;
-	unsigned int delay; /* number of clocks from a push until the first poll; adapted in owned lanes */
+	unsigned int delay; /* clocks from a push until the first poll; in owned lanes adapted after each poll */
 	bool owned;
 };
 
 enum {
 	GPUL_FIFO_POLLS_PER_TIME_READ = 32, /* number of polls of the tail for each reading of the timer */
-	GPUL_FIFO_DELAY_CLOCKS = 600,       /* initial delay: a poll that arrives before the CPU has handled the
-					      * trigger must be repeated, which costs a whole round trip */
-	GPUL_FIFO_DELAY_DOWN_CLOCKS = 4,    /* an owner's delay is reduced by this after a poll that was not too early */
-	/* an owner's delay is increased by this after a poll that was too early; so about one
-	 * poll in 16 is too early */
+	GPUL_FIFO_DELAY_CLOCKS = 600,       /* initial delay: a poll that arrives before the CPU has handled the trigger is wasted,
+					     * and costs a round trip */
+	GPUL_FIFO_DELAY_DOWN_CLOCKS = 4,    /* decrease of an owner's delay after a poll that was not too early */
+	/* increase of an owner's delay after a poll that was too early; with the decrease above, about one poll in 16 is too early */
 	GPUL_FIFO_DELAY_UP_CLOCKS = 64,
 	GPUL_FIFO_MAX_DELAY_CLOCKS = 2000,
 	GPUL_FIFO_AHEAD_SLOTS = 32, /* in a shared lane of at least this size, a push into the first slot of each
@@ -66,8 +65,7 @@ static __device__ __forceinline__ unsigned long long gpul_fifo_clock(void)
 	return ticks;
 }
 
-/* Wait for the port's delay: the time between a push and the first poll that may find it
- * handled. */
+/* Wait for the port's delay, from a push until the first poll that is likely to find the trigger handled. */
 static __device__ __forceinline__ void gpul_fifo_delay_poll(const gpul_fifo_port *port)
 {
 	const unsigned long long start = gpul_fifo_clock();
@@ -76,8 +74,8 @@ static __device__ __forceinline__ void gpul_fifo_delay_poll(const gpul_fifo_port
 		;
 }
 
-/* True if the time-out has passed.  The timer is read only at every 32nd poll, because that takes as long as a short wait;
- * the time counts from the first reading. */
+/* True if the time-out has passed.  The timer is read only at every 32nd poll, because reading it takes as long as a short wait;
+ * the time-out starts at the first reading. */
 static __device__ __forceinline__ bool gpul_fifo_timed_out(unsigned polls, unsigned long long *start_ns, unsigned long long timeout_ns)
 {
 	if (polls % GPUL_FIFO_POLLS_PER_TIME_READ != 0)
@@ -94,12 +92,12 @@ static __device__ __forceinline__ void gpul_fifo_store(gpul_trigger *slot, unsig
 	asm volatile("st.relaxed.sys.global.v2.u64 [%0], {%1, %2};" ::"l"(slot), "l"(a), "l"(b) : "memory");
 }
 
-/* A program that counts or shows the polls over the bus defines this macro before it includes the file. */
+/* A program that counts or traces the polls over the bus defines this macro before it includes this file. */
 #ifndef GPUL_FIFO_ON_POLL
 #define GPUL_FIFO_ON_POLL(line) ((void)(line))
 #endif
 
-/* Read tail and abort of a line over the bus. */
+/* Read the tail and the abort word of a lane over the bus. */
 static __device__ __forceinline__ void gpul_fifo_read_line(const gpul_fifo_line *line, unsigned long long *tail, unsigned long long *abort)
 {
 	GPUL_FIFO_ON_POLL(line);
@@ -153,13 +151,14 @@ static __device__ __forceinline__ unsigned long long gpul_fifo_draw_tickets(gpul
 	return ticket;
 }
 
-/* Abort the FIFO with a code other than 0: the proxy copies it to all lanes, which ends every wait. */
+/* Abort the FIFO with a code other than 0.  The proxy copies the code to all lanes, which ends every wait. */
 static __device__ __forceinline__ void gpul_fifo_raise(const gpul_fifo_port *port, unsigned code)
 {
 	asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(port->raised), "l"((unsigned long long)code) : "memory");
 }
 
-/* Poll over the bus until the tail is at least upto; publish: write each new tail for the threads that share the lane. */
+/* Poll over the bus until the tail is at least upto.  publish: write each new tail to device memory, for the threads that share the
+ * lane. */
 static __device__ inline gpul_fifo_result gpul_fifo_poll_until(gpul_fifo_port *port, unsigned long long upto, unsigned long long timeout_ns,
 							       bool publish)
 {
@@ -184,7 +183,7 @@ static __device__ inline gpul_fifo_result gpul_fifo_poll_until(gpul_fifo_port *p
 	}
 }
 
-/* Wait on a shared lane: read the tail that the poller publishes; if there is no poller, become it. */
+/* Wait on a shared lane: read the tail that the poller publishes, or become the poller if there is none. */
 static __device__ inline gpul_fifo_result gpul_fifo_await_poller(gpul_fifo_port *port, unsigned long long upto,
 								 unsigned long long timeout_ns)
 {
@@ -206,7 +205,7 @@ static __device__ inline gpul_fifo_result gpul_fifo_await_poller(gpul_fifo_port 
 	}
 }
 
-/* Poll once for all threads that share the lane, before any of them has to wait; do nothing if another thread is polling. */
+/* Poll once for all threads that share the lane, before one of them has to wait.  Does nothing if another thread is polling. */
 static __device__ inline void gpul_fifo_poll_ahead(gpul_fifo_port *port)
 {
 	const unsigned long long shared_tail = gpul_fifo_read_shared_tail(port->lane);
@@ -252,7 +251,7 @@ static __device__ inline gpul_fifo_result gpul_fifo_sync(gpul_fifo_port *port, u
 	return gpul_fifo_wait(port, upto, timeout_ns);
 }
 
-/* Check, with at most one poll, whether the proxy has handled all positions below upto: OK: yes; TIMED_OUT: not yet; or ABORTED. */
+/* Check, with at most one poll, whether the proxy has handled all positions below upto.  OK: it has; TIMED_OUT: not yet; or ABORTED. */
 static __device__ inline gpul_fifo_result gpul_fifo_poll(gpul_fifo_port *port, unsigned long long upto)
 {
 	unsigned long long abort;
@@ -282,8 +281,7 @@ static __device__ inline void gpul_fifo_share(const gpul_fifo_device *fifo, unsi
 	gpul_fifo_port_open(fifo, lane, false, port);
 }
 
-/* Become the owner of a lane; the head that the previous owner wrote is then visible.  Returns false if another thread owns the
- * lane. */
+/* Become the owner of a lane, and see the head that the previous owner wrote.  Returns false if another thread owns the lane. */
 static __device__ __forceinline__ bool gpul_fifo_take_lane(gpul_fifo_lane *lane)
 {
 	unsigned long long was;
@@ -346,7 +344,7 @@ static __device__ __forceinline__ gpul_fifo_result gpul_fifo_wait_for_slot(gpul_
 	unsigned long long abort;
 	gpul_fifo_result result;
 
-	if (port->owned && port->shift == 0 && !RELEASE) { /* with RELEASE no delay is needed: the fence takes as long */
+	if (port->owned && port->shift == 0 && !RELEASE) { /* with RELEASE the fence already takes as long as the delay */
 		if (gpul_fifo_first_poll(port, upto))
 			return GPUL_FIFO_OK;
 	} else if (port->owned) {
@@ -360,7 +358,7 @@ static __device__ __forceinline__ gpul_fifo_result gpul_fifo_wait_for_slot(gpul_
 	return result;
 }
 
-/* Push one trigger: get a position, fence, wait for a free slot, store. */
+/* Push one trigger: get a position, execute the fence, wait for a free slot, and store the trigger. */
 template <bool RELEASE>
 static __device__ __forceinline__ gpul_fifo_result gpul_fifo_push_as(gpul_fifo_port *port, unsigned long long a, unsigned long long b,
 								     unsigned long long timeout_ns)
@@ -384,7 +382,7 @@ static __device__ __forceinline__ gpul_fifo_result gpul_fifo_push_as(gpul_fifo_p
 	return GPUL_FIFO_OK;
 }
 
-/* Push without ordering: earlier writes of this thread may become visible after the trigger.  Bit 63 of each word must be 0.
+/* Push without a fence: earlier writes of this thread may become visible after the trigger.  Bit 63 of each word must be 0.
  * timeout_ns as for gpul_fifo_sync().  TIMED_OUT: nothing was pushed.  An owner may try again; in a shared lane the slot of
  * the ticket stays empty, so the FIFO is aborted. */
 static __device__ __forceinline__ gpul_fifo_result gpul_fifo_push(gpul_fifo_port *port, unsigned long long a, unsigned long long b,
@@ -421,7 +419,7 @@ static __device__ inline gpul_fifo_result gpul_fifo_warp_push(gpul_fifo_port *po
 	for (unsigned g = 0; g < 32; g += group) {
 		const unsigned long long last = first + g + group - 1, at = first + lane;
 
-		/* after a sync by one thread the threads' tails differ, so the warp votes, and all take the same path */
+		/* the threads' tails differ after a sync by one thread, so the warp votes, and all threads take the same branch */
 		if (__any_sync(0xffffffffu, last - port->tail >= size)) {
 			if (lane == 0)
 				result = gpul_fifo_sync(port, last + 1 - size, timeout_ns);

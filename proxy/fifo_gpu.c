@@ -1,5 +1,4 @@
-/* fifo_gpu.c — the kernels' end of the FIFO: creates its state in device memory, and finds where new kernels continue after earlier
- * ones. */
+/* fifo_gpu.c — the kernels' end of the FIFO: creates its state in device memory, and finds the position at which new kernels continue. */
 #include "proxy/fifo_internal.h"
 
 #include <stdlib.h>
@@ -21,7 +20,7 @@ static uint32_t *lifeline_word(const gpul_fifo_gpu *g, unsigned whose)
 
 static const unsigned long long LAP = 1ull << 63;
 
-/* Find the end of the triggers that a lane's slots contain without a gap: one past the last position.  Triggers after a gap are
+/* Find the position after the triggers that a lane's slots contain without a gap.  Triggers after a gap are
  * left from kernels whose process was killed.  The proxy would take them as soon as the gap is filled, so their slots are emptied:
  * they get the previous lap's bit.  The tail may have any value and may increase meanwhile; it does not pass the first empty slot. */
 static uint64_t find_end(const struct gpul_fifo_line *line, struct gpul_trigger *ring, unsigned shift)
@@ -46,7 +45,7 @@ static uint64_t find_end(const struct gpul_fifo_line *line, struct gpul_trigger 
 	return end;
 }
 
-/* Initialise the lanes in device memory: no owner, no poller, and each head after the triggers in the lane's slots. */
+/* Initialise the lanes in device memory: no owner, no poller, and each head is the position after the triggers in the lane's slots. */
 static gpul_status init_lanes(gpul_fifo_gpu *g, unsigned n_lanes, unsigned shift, gpul_error *err)
 {
 	const size_t bytes = n_lanes * sizeof(struct gpul_fifo_lane);
@@ -59,7 +58,7 @@ static gpul_status init_lanes(gpul_fifo_gpu *g, unsigned n_lanes, unsigned shift
 	for (unsigned i = 0; i < n_lanes; i++)
 		lanes[i].head = find_end(&gpul_fifo_lines(g->area)[i], slots + ((size_t)i << shift), shift);
 	st = gpul_cu(g->drv, err, cuMemcpyHtoD(g->lanes, lanes, bytes));
-	/* kernels on a non-blocking stream do not wait for the copy on the default stream */
+	/* wait here, because kernels on a non-blocking stream do not wait for this copy on the default stream */
 	st = st ? st : gpul_cu(g->drv, err, cuStreamSynchronize(NULL));
 	free(lanes);
 	return st;

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-/* Set the positions of this end to the lanes' tails in the area; every value is a valid position. */
+/* Set the positions of this end to the tails in the area; any value is a valid position. */
 static void start_at_tails(gpul_fifo *f)
 {
 	f->turn = 0;
@@ -96,7 +96,7 @@ void gpul_fifo_close(gpul_fifo *f)
 {
 	if (!f)
 		return;
-	gpul_lifeline_let_go(f->life); /* released before the memory is freed, because that memory contains the lifeline's word */
+	gpul_lifeline_let_go(f->life); /* released before the memory is freed, because the lifeline's word is in that memory */
 	gpul_fifo_gpu_destroy(f->gpu);
 	gpul_mem_destroy(f->mem);
 	free(f->taken);

@@ -1,4 +1,4 @@
-/* proxy.c — starts, drains and stops a proxy.  The thread is in proxy_loop.c, the choice of its CPU in cpu.c. */
+/* proxy.c — starts, drains and stops a proxy.  proxy_loop.c is its thread, cpu.c chooses its CPU. */
 #include "proxy/proxy_internal.h"
 
 #include <errno.h>
@@ -106,7 +106,7 @@ static void init_lock(gpul_proxy *p)
 	pthread_condattr_destroy(&monotonic);
 }
 
-/* The affinity is set before the thread starts, so that its stack is on the right node.  */
+/* Set the affinity before the thread starts, so that its stack is allocated on the right NUMA node. */
 static gpul_status create_thread(gpul_proxy *p, gpul_error *err)
 {
 	pthread_attr_t attr;
@@ -171,7 +171,7 @@ static void wake_thread(gpul_proxy *p)
 {
 	const uint64_t one = 1;
 
-	(void)!write(p->wake_fd, &one, sizeof one); /* fails if the eventfd's counter is full, but then the thread wakes as well */
+	(void)!write(p->wake_fd, &one, sizeof one); /* fails only if the eventfd's counter is full, and then the thread wakes, too */
 }
 
 /* Copy the error that ended the thread; the caller holds lock. */
@@ -237,7 +237,7 @@ void gpul_proxy_get_stats(gpul_proxy *p, gpul_proxy_stats *out)
 #undef COPIED
 		.cpu = p->cpu,
 	};
-	pthread_mutex_lock(&p->lock); /* so that the thread does not end while its clock is read */
+	pthread_mutex_lock(&p->lock); /* keeps the thread from ending while its CPU clock is read */
 	out->running = !p->ended;
 	if (!p->ended && pthread_getcpuclockid(p->thread, &clock) == 0)
 		clock_gettime(clock, &used);

@@ -1,4 +1,4 @@
-/* proxy_internal.h — the struct that the owner's calls (proxy.c) and the proxy's thread (proxy_loop.c) share. */
+/* proxy_internal.h — the struct that proxy.c, which runs on the caller's threads, and proxy_loop.c, the proxy's thread, share. */
 #ifndef GPULOAD_PROXY_PROXY_INTERNAL_H
 #define GPULOAD_PROXY_PROXY_INTERNAL_H
 
@@ -24,11 +24,11 @@ struct gpul_proxy {
 	struct pollfd *waits;  /* array of 1 + desc.n_watch_fds elements; the first one is for wake_fd */
 	int wake_fd;           /* eventfd that wakes a sleeping thread to stop or drain */
 	int cpu;               /* CPU to which the thread is pinned; -1: not pinned */
-	bool alone;            /* only one CPU is allowed: the thread yields, because the threads that push need the same CPU */
+	bool alone;            /* only one CPU is allowed: the thread yields it, because the threads that push run on the same CPU */
 	uint64_t started_ns;
 	pthread_t thread;
 
-	/* The requests of the proxy's owner. */
+	/* Requests to the proxy's thread. */
 	atomic_bool stop;
 	_Atomic uint64_t drains_wanted; /* number of gpul_proxy_drain() calls so far */
 
@@ -61,9 +61,8 @@ void gpul_cpu_unreserve(int cpu); /* accepts -1 */
 /* Parse a CPU list such as "0-3,8\n".  Returns false on a syntax error.  Numbers that do not fit into a set are skipped. */
 bool gpul_cpu_parse_list(const char *text, cpu_set_t *out);
 
-/* Choose a CPU in `may`, but not `caller`: the one on which the fewest proxies run.  Among
- * equals, prefer a CPU that is not in `beside` (the CPUs of the caller's core), then the highest
- * number, because interrupts tend to go to low ones.  -1: there is none. */
+/* Choose the CPU in `may`, except `caller`, on which the fewest proxies run.  Of equal CPUs, prefer one outside of `beside` (the
+ * CPUs of the caller's core), then the highest number, because interrupts tend to go to low numbers.  -1: there is no CPU. */
 int gpul_cpu_choose(const cpu_set_t *may, const cpu_set_t *beside, const unsigned *n_proxies, int caller);
 
 #endif

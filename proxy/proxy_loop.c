@@ -5,7 +5,7 @@
  *            every 8th turn (every turn while turns are slow): read the clock (25 ns); check whether a kernel
  *            has aborted, or a process has ended
  *
- * While triggers keep arriving, a turn adds only a few loads and stores to poll, handlers and release. */
+ * While triggers keep arriving, the loop adds only a few loads and stores to the work of poll, the handlers and release. */
 #include "proxy/proxy_internal.h"
 
 #include <errno.h>
@@ -18,13 +18,13 @@
 #include "core/clock.h"
 
 enum {
-	TURNS_PER_CHECK = 8,     /* number of turns between two checks of the clock and the abort words */
+	TURNS_PER_CHECK = 8,     /* turns between two checks of the clock and the abort words */
 	WATCH_NS = 1000000,      /* time between two checks of the watched descriptors */
-	SLOW_TURN_NS = 100000,   /* if turns take longer, every turn checks: the cost is then negligible */
+	SLOW_TURN_NS = 100000,   /* if turns take longer than this, every turn checks, because the cost is then negligible */
 	BATCHES_PER_SAMPLE = 64, /* one batch in 64 is timed for handler_ns */
-	HOT_POLLS = 1024,        /* after this many empty turns, each turn executes `pause`, which takes at least 40 ns */
+	HOT_POLLS = 1024,        /* after this many empty turns, each further one executes `pause`, which takes at least 40 ns */
 	SHORTEST_SLEEP_NS = 1000,
-	RETRY_NS = 100000000, /* interval at which a sleep is tried, if sleeps end too late for max_sleep_ns */
+	RETRY_NS = 100000000, /* if sleeps end too late for max_sleep_ns, how often to try one again */
 };
 
 /* State that only the proxy's thread uses. */
@@ -34,7 +34,7 @@ struct loop {
 	bool slow;            /* the most recent turns took longer than SLOW_TURN_NS */
 	uint64_t empty_polls; /* number of consecutive empty turns */
 	uint64_t now;         /* time of the last check or sleep */
-	uint64_t idle_since;  /* time since when all FIFOs have been empty; 0: not idle */
+	uint64_t idle_since;  /* since when all FIFOs have been empty; 0: they are not */
 	uint64_t watched_ns, retry_ns;
 	uint32_t code; /* the code with which all FIFOs are aborted; 0: none */
 };
@@ -76,7 +76,7 @@ static gpul_status run_handlers(const gpul_proxy_desc *desc, gpul_fifo *fifo, co
 	return GPUL_OK;
 }
 
-/* Release the first n triggers of a batch; the handler of the next one failed. */
+/* Release the first n triggers of a batch, because the handler of the next trigger has failed. */
 static void release_handled(gpul_fifo *fifo, const gpul_fifo_item *items, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
@@ -148,7 +148,7 @@ static gpul_status check_watched_fds(struct loop *l, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* Check the lifelines in the FIFOs (gpul_fifo_gpu_hold_lifeline), which report a death much earlier than a descriptor. */
+/* Check the lifelines in the FIFOs (gpul_fifo_gpu_hold_lifeline()), which report a death much earlier than a descriptor does. */
 static gpul_status check_peers(struct loop *l, gpul_error *err)
 {
 	for (unsigned i = 0; i < l->p->desc.n_fifos; i++) {
@@ -183,7 +183,7 @@ static gpul_status check_surroundings(struct loop *l, gpul_error *err)
 
 /* ---- backing off ------------------------------------------------------------------- */
 
-/* Let the core's other hyperthread run faster while this one spins. */
+/* Execute `pause`, so that the core's other hyperthread runs faster while this one spins. */
 static inline void pause_cpu(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
@@ -193,8 +193,8 @@ static inline void pause_cpu(void)
 #endif
 }
 
-/* Update the estimate of how late sleeps end.  An increment is four times a decrement, so the estimate settles where four
- * of five sleeps end earlier, and a single preemption hardly changes it. */
+/* Update the estimate of how late sleeps end.  It rises by four times as much as it falls, so it settles where four of five sleeps
+ * end earlier, and a single preemption hardly changes it. */
 static uint64_t update_lateness(uint64_t late, uint64_t sample, uint64_t max)
 {
 	const uint64_t step = late / 64 + 25;
@@ -230,15 +230,14 @@ static gpul_status sleep_until_woken(struct loop *l, uint64_t ns, gpul_error *er
 	return check_peers(l, err);
 }
 
-/* Sleep for a quarter of the idle time so far: the latency that this adds is then small
- * compared with the time since the last trigger. */
+/* Sleep for a quarter of the time since the last trigger, so that the latency that this adds is small compared with that time. */
 static gpul_status back_off(struct loop *l, gpul_error *err)
 {
 	const uint64_t max = l->p->desc.max_sleep_ns;
 	const uint64_t late = atomic_load_explicit(&l->p->counts.late_ns, memory_order_relaxed);
 	uint64_t ns = (l->now - l->idle_since) / 4;
 
-	if (late + SHORTEST_SLEEP_NS > max) { /* this system cannot sleep for such a short time */
+	if (late + SHORTEST_SLEEP_NS > max) { /* this system cannot sleep for a time this short */
 		if (l->now < l->retry_ns) {
 			sched_yield();
 			return GPUL_OK;
@@ -271,7 +270,7 @@ static gpul_status handle_empty_turn(struct loop *l, gpul_error *err)
 		sched_yield();
 	else if (l->empty_polls > HOT_POLLS)
 		pause_cpu();
-	if (l->empty_polls < TURNS_PER_CHECK) /* l->now may be older than the last trigger */
+	if (l->empty_polls < TURNS_PER_CHECK) /* l->now may be from before the last trigger */
 		return GPUL_OK;
 	if (!l->idle_since)
 		l->idle_since = l->now;
@@ -302,7 +301,7 @@ static gpul_status serve_until_stopped(struct loop *l, gpul_error *err)
 	uint64_t drains = 0;
 
 	for (;;) {
-		/* The requests are read before the turn, so that the turn finds every trigger that was pushed before them. */
+		/* The requests are read before the turn, so that the turn finds every trigger that was pushed before the request. */
 		const bool stop = atomic_load_explicit(&p->stop, memory_order_acquire);
 		const uint64_t wanted = atomic_load_explicit(&p->drains_wanted, memory_order_acquire);
 		bool found = false, busy = false;
