@@ -1,6 +1,6 @@
 /* connect.c — the connecting side: a thread for each attempt, and the table of attempts.
  *
- *     running ── the thread has ended ──> result ── connect() takes it
+ *     running ── the thread ends ──> ended ── connect() takes the result
  *        └── abandoned by gpul_net_connects_abandon(): the thread frees it */
 #include <pthread.h>
 #include <stdlib.h>
@@ -11,12 +11,12 @@
 
 struct attempt {
 	struct attempt *next;
-	gpul_net_context *context; /* a reference, released with the attempt */
+	gpul_net_context *context; /* reference to the context, released with the attempt */
 	int device, connect_ms;
 	unsigned char handle[GPUL_NCCL_HANDLE_BYTES]; /* identifies the attempt, together with the device */
 	char address[GPUL_NET_ADDRESS_BYTES], secret[GPUL_NET_SECRET_TEXT_BYTES];
 	gpul_rdma *r;
-	bool ended, abandoned; /* guarded by attempts_lock, like the list of attempts */
+	bool ended, abandoned; /* protected by attempts_lock, like the list of attempts */
 	gpul_rdma_conn *conn;  /* the result; valid when `ended` is set */
 	gpul_error err;
 };

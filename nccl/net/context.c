@@ -9,7 +9,7 @@ struct gpul_net_context {
 	atomic_uint held;
 	int traffic_class;
 	const gpul_net_process *process;
-	pthread_mutex_t lock; /* guards `opened` */
+	pthread_mutex_t lock; /* protects `opened` */
 	gpul_rdma *opened[GPUL_NET_MAX_DEVICES];
 };
 

@@ -1,7 +1,7 @@
-/* context.h — what the connections of one communicator share: the devices of the send path, opened when first used.
+/* context.h — the opened devices of the send path, which the connections of one communicator share; a device is opened at its first use.
  *
- * NCCL may finalize a context while another communicator, which was split from it, still uses its connections.  So a context is counted:
- * each listener and connection holds it, and the last one to release it closes the devices. */
+ * NCCL may finalize a context while another communicator, which was split from it, still uses its connections.  So a context has a
+ * reference count: each listener and connection has a reference, and releasing the last one closes the devices. */
 #ifndef GPULOAD_NCCL_NET_CONTEXT_H
 #define GPULOAD_NCCL_NET_CONTEXT_H
 

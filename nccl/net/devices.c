@@ -8,11 +8,10 @@
 
 #include "rdma/verbs/verbs_devices.h"
 
-/* the assumed speed of an interface that reports none, such as lo; NCCL's own sockets assume the
- * same */
+/* assumed speed of an interface that reports none, such as lo; NCCL's socket transport assumes the same */
 enum { DEFAULT_MBITS = 10000 };
 
-/* The PCI device of an entry of /sys/class; "": the entry is not a PCI device. */
+/* Find the PCI device of an entry of /sys/class; "": the entry is not a PCI device. */
 static void find_pci_path(const char *class, const char *name, char *out, size_t out_bytes)
 {
 	char link[128], path[PATH_MAX];

@@ -1,6 +1,6 @@
 /* devices.h — the devices that the plug-in offers to NCCL.
  *
- *     verbs       each active port of a usable RDMA NIC; the socket beside it uses the first interface
+ *     verbs       each active port of a usable RDMA NIC; the connection's socket uses the first interface
  *     libfabric   each interface of NCCL_SOCKET_IFNAME: a connection uses the address of its socket */
 #ifndef GPULOAD_NCCL_NET_DEVICES_H
 #define GPULOAD_NCCL_NET_DEVICES_H
@@ -15,7 +15,7 @@ enum { GPUL_NET_MAX_DEVICES = 32, GPUL_NET_SEGMENT_BYTES = 1 << 20 };
 typedef struct gpul_net_device {
 	char name[64];      /* "mlx5_0:1", "tcp:eth0" */
 	char pci_path[256]; /* path in /sys; "": not a PCI device */
-	char interface[48]; /* interface at whose address the listener's socket listens */
+	char interface[48]; /* network interface to whose address the listener's socket is bound */
 	uint64_t guid;
 	int mbits, port;
 	bool dmabuf; /* GPU memory can be registered by a dma-buf */

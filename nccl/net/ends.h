@@ -17,15 +17,14 @@
 
 typedef struct gpul_net_listener gpul_net_listener; /* opaque; the struct is defined in listener.c */
 
-/* One end of a connection.  Only one thread at a time may use its requests; any thread may use
- * its registrations. */
+/* One end of a connection.  Only one thread at a time may use its requests; any thread may use its registrations. */
 typedef struct gpul_net_end {
-	gpul_net_context *context; /* a reference, released with the end */
+	gpul_net_context *context; /* reference to the context, released with this end */
 	gpul_rdma *r;              /* device of the context, borrowed */
 	gpul_rdma_conn *conn;
 	bool sends;
-	gpul_net_request *unposted;                  /* the last receive, if some of its parts could not be posted yet; NULL: none */
-	gpul_rdma_buffer later[GPUL_NCCL_MAX_RECVS]; /* buffers of that receive */
+	gpul_net_request *unposted;                  /* the last receive, if some of its buffers could not be posted yet; NULL: none */
+	gpul_rdma_buffer later[GPUL_NCCL_MAX_RECVS]; /* the buffers of that receive */
 	gpul_net_requests requests;
 } gpul_net_end;
 
@@ -61,8 +60,7 @@ gpul_status gpul_net_accept(gpul_net_listener *l, gpul_net_end **out, gpul_error
 gpul_status gpul_net_connect(gpul_net_context *context, int device, const unsigned char handle[GPUL_NCCL_HANDLE_BYTES], gpul_net_end **out,
 			     gpul_error *err);
 
-/* Abandon the attempts of a context, because no caller will take their results; those that are
- * running end by themselves. */
+/* Abandon the attempts of a context whose results no caller will take.  Attempts that are still running free themselves when they end. */
 void gpul_net_connects_abandon(const gpul_net_context *context);
 
 /* Close a connection; the peer's requests end with an error.  NULL is fine. */
@@ -70,7 +68,7 @@ void gpul_net_end_close(gpul_net_end *e);
 
 /* ---- for listener.c and connect.c ---- */
 
-/** Make an end of a connection, which owns conn from now on, also on failure.
+/** Make an end of a connection.  It owns conn from now on, even on failure.
  *
  * @context  the end takes a reference
  * @r        device of conn
@@ -84,8 +82,7 @@ gpul_status gpul_net_end_create(gpul_net_context *context, gpul_rdma *r, gpul_rd
 
 enum { GPUL_NET_SECRET_TEXT_BYTES = 65 };
 
-/* Combine the secret of a handle and the job's secret, if there is one, into the secret of a
- * connection. */
+/* Combine the secret of a handle and the job's secret, if there is one, into the secret of a connection. */
 void gpul_net_secret_text(const gpul_net_handle *handle, const gpul_net_options *options, char out[GPUL_NET_SECRET_TEXT_BYTES]);
 
 #endif

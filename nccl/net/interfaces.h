@@ -24,8 +24,8 @@ bool gpul_net_interface_matches(const char *rule, const char *name);
  *
  * @rule     NULL: the default
  * @family   AF_INET or AF_INET6: only addresses of this family; 0: any.  Link-local addresses are not used
- * @out      the first of them
- * @n        their number
+ * @out      the first GPUL_NET_MAX_INTERFACES of them
+ * @n        number of elements of out
  * @err      explains a failure
  * Errors  GPUL_ESYS native = ENODEV: the rule selects none; or the interfaces cannot be read
  * Source  NVIDIA, NCCL User Guide, Environment Variables: NCCL_SOCKET_IFNAME, NCCL_SOCKET_FAMILY */

@@ -7,8 +7,8 @@
  *     11       2.28         init() for each communicator, with a context that listen() and connect() get; finalize()
  *     12       2.30         eight devices instead of four in a merged NIC; numbers of the rail and the plane
  *
- * NCCL calls the table of the newest version that it knows.  Numbers and layouts are NCCL's; the names of the fields are not part of the
- * interface.  A function returns a gpul_nccl_result. */
+ * NCCL calls the table of the newest version that it knows.  Numbers and layouts must be those of NCCL; the names of the fields are not
+ * part of the interface.  A function returns a gpul_nccl_result. */
 #ifndef GPULOAD_NCCL_NET_NCCL_ABI_H
 #define GPULOAD_NCCL_NET_NCCL_ABI_H
 
@@ -37,7 +37,7 @@ enum {
 	GPUL_NCCL_HANDLE_BYTES = 128, /* size of a listener's handle, which NCCL carries to the peer */
 	GPUL_NCCL_MAX_REQUESTS = 32,  /* limit of the receives in flight of one connection */
 	GPUL_NCCL_MAX_RECVS = 8,      /* limit of the buffers of one receive */
-	GPUL_NCCL_DEFAULT_CLASS = -1, /* no traffic class is chosen */
+	GPUL_NCCL_DEFAULT_CLASS = -1, /* no traffic class was chosen */
 	GPUL_NCCL_NO_RAIL = -1,
 };
 
@@ -50,9 +50,9 @@ typedef struct gpul_nccl_config {
 
 /* The properties of a device.  Their first part is the same in every version. */
 #define GPUL_NCCL_PROPERTIES \
-	char *name;               /* for messages */ \
-	char *pci_path;           /* in /sys; NULL: not a PCI device */ \
-	uint64_t guid;            /* of the NIC's chip */ \
+	char *name;               /* name of the device, for messages */ \
+	char *pci_path;           /* path of the PCI device in /sys; NULL: not a PCI device */ \
+	uint64_t guid;            /* identifies the NIC's chip */ \
 	int pointers;             /* kinds of memory that can be registered */ \
 	int global_registrations; /* 1: a registration is valid for every connection */ \
 	int force_flush; \
@@ -61,11 +61,11 @@ typedef struct gpul_nccl_config {
 	float latency; /* 0: NCCL's default */ \
 	int max_connections; \
 	int max_recvs; \
-	int offload, offload_version; /* 0: none, the CPU drives the device */
+	int offload, offload_version; /* 0: the CPU drives the device, without offload */
 
 typedef struct gpul_nccl_properties_v10 {
 	GPUL_NCCL_PROPERTIES
-	int n_devices, devices[4]; /* the devices of a merged NIC: this one alone */
+	int n_devices, devices[4]; /* devices that form a merged NIC; here only the device itself */
 	size_t max_p2p_bytes, max_collective_bytes;
 } gpul_nccl_properties_v10;
 

@@ -4,12 +4,12 @@
 
 #include "core/error.h"
 
-/* The strings belong to the environment.  NULL: not set. */
+/* The strings belong to the environment.  NULL: the variable is not set. */
 typedef struct gpul_net_options {
-	const char *provider;   /* GPULOAD_NET_PROVIDER: "verbs", "libfabric" (its tcp), or a provider of libfabric; NULL: verbs if
-				  * there is an active NIC, else libfabric */
+	const char *provider;   /* GPULOAD_NET_PROVIDER: "verbs", "libfabric" (its provider tcp), or the name of a provider of
+				 * libfabric; NULL: verbs if there is an active NIC, else libfabric */
 	const char *device;     /* GPULOAD_NET_DEVICE: "mlx5_0", or a domain of libfabric */
-	const char *secret;     /* GPULOAD_RDMA_SECRET: the job's secret, in addition to that of each handle */
+	const char *secret;     /* GPULOAD_RDMA_SECRET: secret of the job, in addition to the secret in each handle */
 	const char *interfaces; /* NCCL_SOCKET_IFNAME */
 	int family;             /* NCCL_SOCKET_FAMILY: AF_INET, AF_INET6, or 0 */
 	int n_qps;              /* GPULOAD_NET_QPS: queue pairs of a connection; 1 to 16, default 1 */

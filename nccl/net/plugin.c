@@ -58,7 +58,7 @@ static const gpul_net_device *find_device(int device, gpul_error *err)
 
 static const size_t most_bytes = (size_t)1 << 30; /* maximum size of one message */
 
-/* The fields that all versions have, and the values of a device that is not merged of others. */
+/* Fill in the fields that all versions have; the device is not a merged NIC. */
 #define FILL_PROPERTIES(out, device, d) \
 	do { \
 		memset((out), 0, sizeof *(out)); \
@@ -191,8 +191,7 @@ static gpul_nccl_result unregister(void *end, void *region)
 	return GPUL_NCCL_SUCCESS;
 }
 
-/* Return the result of a call on an end; a failure of the connection is reported as a failure of
- * the peer. */
+/* Return the result of a call on an end; a failure of the connection is reported as a failure of the peer. */
 static gpul_nccl_result result_of(const gpul_net_end *e, const char *where, const gpul_error *err)
 {
 	gpul_rdma_failure failure;
@@ -215,7 +214,7 @@ static gpul_nccl_result isend(void *sender, void *at, size_t n_bytes, int tag, v
 	return result_of(sender, "isend", &err);
 }
 
-/* Fill in n buffers.  bytes NULL: the sizes are in flush_bytes, whose elements are int. */
+/* Fill in n buffers.  If bytes is NULL, the sizes are in flush_bytes, whose elements are int. */
 static void gather_buffers(gpul_rdma_buffer *out, int n, void **at, const size_t *bytes, const int *flush_bytes, const int *tags,
 			   void **regions)
 {
@@ -269,7 +268,7 @@ static gpul_nccl_result test(void *request, int *done, int *n_bytes)
 
 /* ---- version 10 ------------------------------------------------------------------------------------------------ */
 
-static void *only_context; /* the context of version 10, whose init() NCCL calls once, and which has no finalize() */
+static void *only_context; /* the context of version 10, which has no finalize(), and whose init() NCCL calls once */
 
 static gpul_nccl_result init_v10(gpul_nccl_logger *logger, void *profiler)
 {
@@ -289,8 +288,7 @@ static gpul_nccl_result connect_v10(int device, const gpul_nccl_config *config, 
 
 /* ---- the tables ------------------------------------------------------------------------------------------------ */
 
-/* The plug-in lacks these functions: those of devices that drive the transfers themselves, and
- * of merged NICs. */
+/* The plug-in sets these functions to NULL: they are for devices that perform the transfers themselves, and for merged NICs. */
 #define TRANSFERS \
 	.accept = accept_from, .register_memory = register_memory, .register_dmabuf = register_dmabuf, .unregister = unregister, \
 	.isend = isend, .irecv = irecv, .iflush = iflush, .test = test, .close_sender = close_end, .close_receiver = close_end, \

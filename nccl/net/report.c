@@ -1,4 +1,4 @@
-/* report.c — maps errors, and writes to NCCL's log. */
+/* report.c — maps errors to NCCL's results, and writes to NCCL's log. */
 #include "nccl/net/report.h"
 
 #include <stdarg.h>

@@ -35,7 +35,7 @@ gpul_status gpul_net_isend(gpul_net_end *e, const gpul_rdma_buffer *from, gpul_n
 	*out = NULL;
 	if (!e->sends)
 		return gpul_fail(err, GPUL_EINVAL, 0, "NCCL called isend on a connection that only receives");
-	if (!gpul_rdma_may_send(e->conn, from->tag)) { /* slots arrive, and earlier sends leave, in progress only */
+	if (!gpul_rdma_may_send(e->conn, from->tag)) { /* make progress, because only then slots arrive and earlier sends leave */
 		st = gpul_rdma_progress(e->conn, NULL, err);
 		if (st || !gpul_rdma_may_send(e->conn, from->tag))
 			return st;
@@ -57,7 +57,7 @@ gpul_status gpul_net_isend(gpul_net_end *e, const gpul_rdma_buffer *from, gpul_n
 
 /* ---- receive --------------------------------------------------------------------------------------------------- */
 
-/* Post the parts of the last receive that are not posted yet, in order; what does not fit stays for later. */
+/* Post the buffers of the last receive that are not posted yet, in order; those for which there is no room stay for a later call. */
 static gpul_status post_parts(gpul_net_end *e, gpul_error *err)
 {
 	gpul_net_request *r = e->unposted;

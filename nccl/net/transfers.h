@@ -1,7 +1,7 @@
 /* transfers.h — registrations, sends, receives and their requests, on one end of a connection.
  *
- * Registrations are those of the send path: a sender's memory is registered as a source, which no peer can write, and a receiver's
- * for writing.  A call that starts a request may return no request; NCCL then repeats the call. */
+ * Memory is registered with the send path: a sender's memory as a source, which no peer can write, and a receiver's memory for
+ * writing by the peer.  A call that starts a request may return no request; NCCL then repeats the call. */
 #ifndef GPULOAD_NCCL_NET_TRANSFERS_H
 #define GPULOAD_NCCL_NET_TRANSFERS_H
 
