@@ -34,7 +34,7 @@ void gpul_context_close(gpul_context *c)
 
 	if (!c || !c->handle)
 		return;
-	/* The released context must not stay current on this thread; another current context is kept. */
+	/* A released context must not stay current on this thread; if another context is current, it stays so. */
 	if (c->drv->cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == c->handle)
 		(void)c->drv->cuCtxSetCurrent(NULL);
 	(void)c->drv->cuDevicePrimaryCtxRelease(c->device);

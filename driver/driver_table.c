@@ -14,13 +14,13 @@ static const struct {
 	{ "cuEventElapsedTime_v2", "cuEventElapsedTime" }, /* CUDA 12.8 added v2 */
 };
 
-/* In <cuda.h> cuMemAlloc is a macro for cuMemAlloc_v2.  Expanding the macro before it becomes a string gives the name
- * of the version whose type the field of the table has. */
+/* In <cuda.h> cuMemAlloc is a macro for cuMemAlloc_v2.  EXPANDED() expands it before TEXT() makes a string: that is the name of the
+ * version whose type the table's field has. */
 #define TEXT(x)     #x
 #define EXPANDED(x) TEXT(x)
 static const struct entry {
-	const char *name;  /* as exported: "cuMemAlloc_v2" */
-	const char *plain; /* as in the manual: "cuMemAlloc" */
+	const char *name;  /* name of the exported function: "cuMemAlloc_v2" */
+	const char *plain; /* name in the manual: "cuMemAlloc" */
 	size_t offset;     /* offset of its field in gpul_driver */
 } entries[] = {
 #define X(fn) { EXPANDED(fn), #fn, offsetof(gpul_driver, fn) },
@@ -29,8 +29,8 @@ static const struct entry {
 };
 enum { N_ENTRIES = sizeof entries / sizeof entries[0] };
 
-/* The function in the table for each entry point that the driver lacks.  Callers pass arguments that it does not
- * declare, which is safe because in the calling conventions of x86-64 and arm64 the caller removes them. */
+/* This function is in the table for each entry point that the driver lacks.  Callers pass arguments that it does not declare, which
+ * is safe, because in the calling conventions of x86-64 and arm64 the caller removes them. */
 static CUresult CUDAAPI missing_entry(void)
 {
 	return CUDA_ERROR_NOT_SUPPORTED;
@@ -46,7 +46,7 @@ static void *find_symbol(void *handle, const char *name)
 	return p;
 }
 
-/* Look up the exported name first: it identifies the version whose type <cuda.h> declares.  cuGetProcAddress selects by
+/* Look up the exported name first, which identifies the version that <cuda.h> declares.  cuGetProcAddress selects by
  * the CUDA version instead, which is only safe if the driver is at least as new as our header, because an older driver
  * may return an older version with other parameters. */
 static void *find_entry(void *handle, const gpul_driver *drv, const struct entry *e)

@@ -22,7 +22,7 @@ struct opened {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects the variables below */
 static struct opened nvidia, soft;
 static const gpul_driver *chosen_by_auto;
-static bool nvidia_is_absent; /* NVIDIA's driver is not installed, as opposed to broken or without a device */
+static bool nvidia_is_absent; /* NVIDIA's driver is not installed; false also if it is broken or finds no device */
 
 static const char *const choice_names[] = { "auto", "nvidia", "soft" };
 
@@ -67,7 +67,7 @@ static gpul_status start_driver(void *handle, const char *path, struct opened *o
 		return gpul_fail(err, GPUL_EUNSUPPORTED, CUDA_ERROR_NO_DEVICE, "%s was loaded, but reports no device", path);
 	o->path = strdup(path);
 	o->environment[0] = format_setting("GPULOAD_DRIVER", table.name);
-	if (table.interprets) /* several may be installed; another process must open the same one */
+	if (table.interprets) /* a child process must open the same software driver, of which several may be installed */
 		o->environment[1] = format_setting("GPULOAD_SOFT_DRIVER", path);
 	if (!o->path || !o->environment[0] || (table.interprets && !o->environment[1]))
 		return gpul_fail(err, GPUL_ENOMEM, 0, "out of memory opening %s", path);
@@ -119,8 +119,8 @@ static gpul_status open_nvidia(gpul_error *err)
 			 shadowed ? "the libcuda.so.1 on the library path is gpuload's software driver, not NVIDIA's driver" : why);
 }
 
-/* dlopen() the first candidate that exists.  If that fails, the failure is reported and later candidates are not
- * tried, so that a broken installation does not silently use another one. */
+/* dlopen() the first candidate that exists.  If that fails, report the failure without trying later candidates, so that a broken
+ * installation does not silently use another driver. */
 static void *open_first_candidate(char *const paths[], int n, const char **path, gpul_error *err)
 {
 	for (int i = 0; i < n; i++) {
@@ -175,15 +175,14 @@ static gpul_status open_auto(gpul_error *err)
 		return GPUL_OK;
 	}
 	st = open_soft(&why_neither);
-	if (st == GPUL_EINVAL) /* GPULOAD_SOFT_TOOLS is wrong: why NVIDIA's driver failed does not
-				 * matter */
+	if (st == GPUL_EINVAL) /* the value of GPULOAD_SOFT_TOOLS is wrong, so the failure of NVIDIA's driver does not matter */
 		return gpul_fail(err, st, why_neither.native, "%s", why_neither.text);
 	if (st)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, why_not.native, "no CUDA driver can be used: %s; %s",
 				 nvidia_is_absent ? GPUL_NO_NVIDIA_DRIVER : why_not.text, why_neither.text);
 	chosen_by_auto = &soft.table;
-	/* The user of a machine without NVIDIA's driver expects this: print a short notice, and
-	 * write the message of dlopen() to the log. */
+	/* On a machine without NVIDIA's driver, using the software driver is expected: print only a short notice, and write the
+	 * message of dlopen() to the log. */
 	if (nvidia_is_absent)
 		gpul_log(GPUL_LOG_INFO, "driver", "%s", why_not.text);
 	gpul_log(GPUL_LOG_NOTICE, "driver", "%s; using the software driver", nvidia_is_absent ? GPUL_NO_NVIDIA_DRIVER : why_not.text);

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Errors that the user can do something about; the driver's explanation is enough for the others. */
+/* Advice for errors that the user can do something about; for other errors, the driver's explanation is enough. */
 static const struct {
 	CUresult code;
 	const char *advice;
