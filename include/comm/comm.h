@@ -2,7 +2,7 @@
  *
  *     gpul_comm_create ──> communicator                       every rank of the job calls it
  *       gpul_comm_alloc: memory that all ranks map            (optional; makes large transfers faster)
- *       gpul_comm_allreduce(comm, send, recv, ..., stream)    a kernel on the stream; returns at once
+ *       gpul_comm_allreduce(comm, send, recv, ..., stream)    launches a kernel on the stream
  *       gpul_comm_wait(comm, stream)                          the stream's work has ended, or a rank has failed
  *     gpul_comm_destroy
  *
@@ -10,7 +10,7 @@
  * kernels transfer the data themselves, through memory that the ranks map from each other, and wait for each other by counters in
  * that memory.  A call can be captured into a CUDA graph; the graph can be launched any number of times.
  *
- * Every wait of a kernel ends: by data, by an abort, by the end of another rank's process, or by the time-out.  After the
+ * Every wait of a kernel ends: when the data arrives, at an abort, at the end of another rank's process, or at the time-out.  After the
  * first failure the communicator is unusable: all later calls return that failure, which names the rank that caused it.
  *
  * A rank is a process.  Processes that share a GPU are time-sliced, and each message waits for a time slice.  Ranks can also be
@@ -25,10 +25,9 @@
  * outside of it: the program must order the launches of its graphs and its other calls.  While a stream is being captured, in any
  * mode, calls on other streams are possible, and are not captured.
  *
- * When the communicator has not been used for a second, the library's threads sleep most of the time: together they wake about 20
- * times per second.  A call wakes them, and so does gpul_comm_wait(); the launch of a graph with captured calls does not.  So after
- * such a pause, over the network, the calls of a graph may begin up to 150 ms late, unless gpul_comm_wait() is called for the
- * stream. */
+ * When the communicator has not been used for a second, the library's threads sleep most of the time: together they wake about 20 times
+ * per second.  A call wakes them, and so does gpul_comm_wait(); the launch of a graph with captured calls does not.  So after such a
+ * pause, over the network, the calls of a graph may begin up to 150 ms late, unless gpul_comm_wait() is called for the stream. */
 #ifndef GPULOAD_COMM_COMM_H
 #define GPULOAD_COMM_COMM_H
 
@@ -54,42 +53,37 @@ struct gpul_rdma_desc;
 typedef struct gpul_comm_options {
 	const gpul_comm_job *job;         /* the job of this rank; NULL: as gpul_comm_job_find() finds it */
 	int device;                       /* ordinal of this rank's GPU; -1: rank modulo the number of devices */
-	gpul_comm_transport transport;    /* AUTO: between machines the network; else device memory where both GPUs can access it,
-					  * else host memory */
-	const struct gpul_rdma_desc *net; /* how to open the network (rdma/rdma.h); used during create only.  NULL: defaults */
-	size_t net_window;                /* limit of the bytes in flight to this rank over the network,
-					  * from all ranks together (net/grants.h); GPUL_COMM_NO_WINDOW:
-					  * no limit; 0: $GPULOAD_COMM_NET_WINDOW, else 8 slots, or 4
-					  * with the software driver */
+	gpul_comm_transport transport;    /* AUTO: the network between machines; otherwise device memory if both GPUs can access it,
+					   * else host memory */
+	const struct gpul_rdma_desc *net; /* options for opening the network (rdma/rdma.h); used during create only.  NULL: defaults */
+	size_t net_window;                /* most bytes in flight over the network to this rank, from all ranks together
+					   * (net/grants.h); GPUL_COMM_NO_WINDOW: no limit; 0: $GPULOAD_COMM_NET_WINDOW, else 8
+					   * slots, or 4 with the software driver */
 	gpul_comm_algo algo;              /* AUTO: chosen from the table (plan.h) */
 	gpul_comm_proto proto;            /* AUTO: chosen from the table (plan.h) */
 	unsigned n_blocks;                /* maximum number of blocks of a kernel; 0: chosen for the device */
-	size_t slot_bytes;                /* bytes of data in one slot of a channel (layout.h); 0: chosen
-					  * for the device */
+	size_t slot_bytes;                /* bytes of data in one slot of a channel (layout.h); 0: chosen for the device */
 	int timeout_ms;                   /* time-out of each wait in a kernel; 0 means 60 s; < 0: no time-out */
 	int create_timeout_ms;            /* time-out of the whole gpul_comm_create(); the error names
 					  * the ranks that have not arrived; 0 means 60 s */
-	unsigned ranks_per_host;          /* for algorithms that use several hosts: 0: use the real hosts
-					  * of the ranks; N: treat ranks 0 to N - 1 as the first host, N
-					  * to 2 N - 1 as the second, and so on, for example groups of
-					  * GPUs with faster links */
+	unsigned ranks_per_host;          /* for algorithms that use several hosts: 0: use the real hosts of the ranks; N: treat
+					   * ranks 0 to N - 1 as the first host, N to 2 N - 1 as the second, and so on, for example
+					   * groups of GPUs with faster links */
 	const char *table;                /* file of gpuload comm tune; NULL: $GPULOAD_COMM_TABLE, else the built-in table */
 } gpul_comm_options;
 
-/** Join the job: connect to the other ranks, map their memory, choose a transport for each of
- * them.
+/** Join the job: connect to the other ranks, map their memory, and choose a transport to each of them.
  *
  * Every rank of the job calls it, with the same options except device.  Opens the primary context of the device.
  *
  * @drv      borrowed; must outlive *out
  * @options  copied; NULL: all defaults
  * @out      owned by the caller: gpul_comm_destroy(); untouched on failure
- * Errors  GPUL_EINVAL invalid options, or options that differ between ranks (the text names both ranks);
- *         GPUL_EUNSUPPORTED a forced transport that two ranks cannot use, or net->gpu_direct forces GPU-direct, which is
- *         not possible (the text gives the reason), or a table without rows for this device, number of ranks and
- *         transport; GPUL_EFORMAT a malformed table (the text gives the line); GPUL_ESYS native = ETIMEDOUT: some ranks
- *         did not arrive (the text lists them); GPUL_ECOMM: native = GPUL_COMM_RANK_DIED: a rank died; native = another
- *         cause: a rank that joined earlier has failed; GPUL_ENOMEM; GPUL_ECUDA
+ * Errors  GPUL_EINVAL invalid options, or options that differ between ranks (the text names both ranks); GPUL_EUNSUPPORTED a forced
+ *         transport that two ranks cannot use, or net->gpu_direct forces GPU-direct, which is not possible (the text gives the
+ *         reason), or a table without rows for this device, number of ranks and transport; GPUL_EFORMAT a malformed table (the text
+ *         gives the line); GPUL_ESYS native = ETIMEDOUT: some ranks did not arrive (the text lists them); GPUL_ECOMM: native =
+ *         GPUL_COMM_RANK_DIED: a rank died; native = another cause: a rank that joined earlier has failed; GPUL_ENOMEM; GPUL_ECUDA
  * Threads any thread may call.  Later calls on *out come from one thread at a time, except where stated
  * Source  CUDA Driver API, Virtual Memory Management; the interface follows NCCL's ncclCommInitRank */
 gpul_status gpul_comm_create(const gpul_driver *drv, const gpul_comm_options *options, gpul_comm **out, gpul_error *err);
@@ -106,9 +100,9 @@ CUcontext gpul_comm_context(const gpul_comm *c); /* the context of the device; c
 
 /* The path from this rank to another one. */
 typedef struct gpul_comm_path {
-	gpul_comm_transport transport; /* DEVICE, HOST or NET */
+	gpul_comm_transport transport; /* DEVICE, HOST or NET; never AUTO */
 	pid_t pid;
-	int device;       /* this process' ordinal of the other rank's GPU; -1: not visible here */
+	int device;       /* ordinal of the other rank's GPU in this process; -1: this process cannot access that GPU */
 	char reason[256]; /* why this transport was chosen, in one sentence */
 } gpul_comm_path;
 
@@ -130,8 +124,7 @@ void gpul_comm_path_to(const gpul_comm *c, int rank, gpul_comm_path *out);
  * Threads one at a time
  * Source  CUDA Driver API: cuMemCreate, cuMemImportFromShareableHandle */
 gpul_status gpul_comm_alloc(gpul_comm *c, size_t bytes, CUdeviceptr *out, gpul_error *err);
-/** Free memory from gpul_comm_alloc().  Every rank calls it; it waits for all of them and for the device's
- * work.
+/** Free memory from gpul_comm_alloc().  Every rank must call this; it waits for all ranks and for the device's work.
  *
  * @c   communicator
  * @at  the address that gpul_comm_alloc() gave; 0 is fine
@@ -153,8 +146,9 @@ gpul_status gpul_comm_free(gpul_comm *c, CUdeviceptr at, gpul_error *err);
  * @dtype   type of an element
  * @op      operation
  * @stream  the kernel is launched on it
- * Errors  GPUL_EINVAL an invalid type, operation or alignment, NULL, overlapping buffers, a count that exceeds the address space, or
- *         a persistent kernel runs; GPUL_ECUDA the launch failed; a failure of the communicator.  Failures while the kernel runs are reported by gpul_comm_wait() and gpul_comm_failed()
+ * Errors  GPUL_EINVAL an invalid type, operation or alignment, NULL, overlapping buffers, a count that exceeds the address space,
+ *         or a persistent kernel runs; GPUL_ECUDA the launch failed; a failure of the communicator.  Failures while the kernel runs
+ *         are reported by gpul_comm_wait() and gpul_comm_failed()
  * Threads one at a time
  * Source  NCCL User Guide, Collective Operations */
 gpul_status gpul_comm_allreduce(gpul_comm *c, CUdeviceptr send, CUdeviceptr recv, size_t count, gpul_comm_dtype dtype, gpul_comm_op op,
@@ -239,14 +233,13 @@ gpul_status gpul_comm_send(gpul_comm *c, CUdeviceptr send, size_t count, gpul_co
  * @dtype   type of an element
  * @peer    a rank; the calling rank only within a group that also sends to it
  * @stream  the kernel is launched on it
- * Errors  as gpul_comm_send().  If the number of bytes differs from the sender's, the
- * communicator fails
+ * Errors  as gpul_comm_send().  If the number of bytes differs from the sender's, the communicator fails
  * Threads one at a time
  * Source  NCCL User Guide, Point-to-point communication */
 gpul_status gpul_comm_recv(gpul_comm *c, CUdeviceptr recv, size_t count, gpul_comm_dtype dtype, int peer, CUstream stream, gpul_error *err);
 
 /** Begin a group: gpul_comm_send() and gpul_comm_recv() are collected, and gpul_comm_group_end() launches them together, so
- * that they progress at the same time.  Collectives within a group are launched at once, by their own calls.
+ * that they progress at the same time.  A collective within a group is launched by its own call.
  *
  * @c  communicator
  * Errors  GPUL_EINVAL a group has begun already
@@ -285,7 +278,7 @@ typedef struct gpul_comm_failure {
  * Errors  GPUL_ECOMM the communicator has failed; native = the gpul_comm_cause, the text names the rank; GPUL_ECUDA
  * Source  cuStreamQuery */
 gpul_status gpul_comm_wait(gpul_comm *c, CUstream stream, gpul_error *err);
-/** Returns true if the communicator has failed, and fills in *out unless it is NULL.  Any thread may call. */
+/** Returns true if the communicator has failed, and then fills in *out unless out is NULL.  Any thread may call. */
 bool gpul_comm_failed(const gpul_comm *c, gpul_comm_failure *out);
 /** Abort the communicator: on all ranks, its running kernels end within a few milliseconds, and later calls fail.  Any
  * thread may call; cannot fail. */

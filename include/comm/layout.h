@@ -11,7 +11,7 @@
  *    │ scratch   [call % 2][rank]  data of one-shot calls (LL words)  │
  *    └────────────────────────────────────────────────────────────────┘
  *
- * Two halves of greetings and of scratch are enough: a kernel ends only after it has read the
+ * Two halves of the greetings and of the scratch memory are enough: a kernel ends only after it has read the
  * greetings of all ranks, so a rank starts call n + 2 only after all ranks have started call n + 1, and have therefore read the
  * data of call n. The numbers of calls and steps are in device memory, not in arguments, because a kernel of a CUDA graph is
  * launched many times with the same arguments. */
@@ -25,11 +25,9 @@
 enum {
 	GPUL_COMM_MAX_PEERS = 32, /* equal to GPUL_COMM_MAX_RANKS */
 	GPUL_COMM_MAX_BLOCKS = 64,
-	/* minimum number of threads of a block of the channel kernels: one warp moves data, one
-	 * waits, one posts */
+	/* minimum number of threads of a block of the channel kernels: one warp moves data, one waits, one posts */
 	GPUL_COMM_MIN_THREADS = 96,
-	/* maximum number of threads of a block, except in one-shot kernels: kernels use up to
-	 * 128 registers */
+	/* maximum number of threads of a block, except in one-shot kernels: kernels use up to 128 registers */
 	GPUL_COMM_MAX_THREADS = 512,
 	GPUL_COMM_GREETING_WORDS = 8,
 	GPUL_COMM_MAX_WINDOWS = 64, /* limit of the allocations by gpul_comm_alloc() */
@@ -71,17 +69,14 @@ typedef struct gpul_comm_goodbye {
 /* The sizes and offsets of an arena; the same on all ranks. */
 typedef struct gpul_comm_sizes {
 	uint32_t n_ranks, n_blocks;
-	uint32_t slot_bytes;               /* bytes of data in one slot, Simple; a multiple of 128 */
-	uint32_t ll_bytes;                 /* bytes of one slot, LL, half of which are data; a multiple
-				       * of 128 */
-	uint32_t ll128_bytes;              /* bytes of one slot, LL128, 15/16 of which are data; a
-				       * multiple of 128 */
-	uint32_t scratch_bytes;            /* bytes of one rank in one half, half of which are data; a
-				       * multiple of 128 */
+	uint32_t slot_bytes;               /* bytes of data in one slot of the protocol Simple; a multiple of 128 */
+	uint32_t ll_bytes;                 /* bytes of one LL slot, half of which are data; a multiple of 128 */
+	uint32_t ll128_bytes;              /* bytes of one LL128 slot, 15/16 of which are data; a multiple of 128 */
+	uint32_t scratch_bytes;            /* bytes of one rank in one half, half of which are data; a multiple of 128 */
 	uint64_t data_at, ll_at, ll128_at; /* offsets in the slots of an inbox; data_at: of the first slot's data */
 	uint64_t slots_bytes;              /* bytes of the slots of one inbox; those from rank r for block b are at (r * n_blocks + b) *
 				       * slots_bytes */
-	uint64_t inboxes_at, outboxes_at;  /* offsets in the arena; inboxes and outboxes are in the order of the slots */
+	uint64_t inboxes_at, outboxes_at;  /* offsets in the arena of all inboxes and outboxes, which are in the same order as the slots */
 	uint64_t greetings_at;             /* offset of the greetings, indexed by [call % 2][rank] */
 	uint64_t goodbyes_at;              /* offset of the goodbyes, indexed by [block][rank] */
 	uint64_t scratch_at;               /* offset of the scratch memory, indexed by [half][rank] */
@@ -90,11 +85,11 @@ typedef struct gpul_comm_sizes {
 
 /* The report that a kernel writes before it ends early; in host memory. */
 typedef struct gpul_comm_report {
-	uint32_t state; /* gpul_comm_report_state: the CPU reads the other members when it is READY */
+	uint32_t state; /* a value of gpul_comm_report_state; the CPU reads the other members only if it is READY */
 	uint32_t what;  /* a value of gpul_comm_report_what */
 	int32_t peer;   /* the rank that the kernel waited for */
 	uint32_t block;
-	uint64_t step;            /* step or call number */
+	uint64_t step;            /* number of the step, or of the call */
 	uint64_t expected, found; /* for MISMATCH: numbers of bytes, or signatures of calls */
 } gpul_comm_report;
 
@@ -111,9 +106,8 @@ typedef struct gpul_comm_control {
 	uint32_t abort; /* set by the CPU to make kernels end */
 	uint32_t unused[31];
 	gpul_comm_report report;
-	uint64_t waits[GPUL_COMM_MAX_BLOCKS]; /* [block]: time << 8 | rank; written repeatedly while a block
-					       * waits long for that rank, so a word that no longer changes
-					       * means that the wait has ended */
+	uint64_t waits[GPUL_COMM_MAX_BLOCKS]; /* [block]: time << 8 | rank; written repeatedly while a block waits long for that
+					       * rank, so a word that no longer changes means that the wait has ended */
 } gpul_comm_control;
 
 /* The memory that this rank shares with another one: the addresses at which this rank maps it.  A pair of ranks uses the
@@ -142,8 +136,7 @@ typedef struct gpul_comm_event {
 enum gpul_comm_event_kind {
 	GPUL_COMM_EVENT_KERNEL, GPUL_COMM_EVENT_WAIT_DATA, GPUL_COMM_EVENT_WAIT_CREDIT, GPUL_COMM_EVENT_WAIT_GREETING,
 	GPUL_COMM_EVENT_WAIT_GOODBYE, GPUL_COMM_EVENT_COPY, GPUL_COMM_EVENT_REDUCE, GPUL_COMM_EVENT_SEND, GPUL_COMM_EVENT_RECV,
-	GPUL_COMM_EVENT_POST,         /* Simple: peer and step to which the REDUCE or COPY before
-				       * this event sends its result */
+	GPUL_COMM_EVENT_POST,         /* Simple: peer and step to which the REDUCE or COPY before this event sends its result */
 };
 /* clang-format on */
 
@@ -161,17 +154,15 @@ typedef struct gpul_comm_view {
 	uint64_t timeout_ns; /* time-out of each wait; 0: none */
 	gpul_comm_control *control;
 	uint64_t *calls;           /* for each block: the number of calls that have used the desk; between kernels, all entries are equal.
-				       * They follow the view, so that a kernel need not load this pointer first */
+				       * They are in memory right after the view, so that a kernel need not load this pointer first */
 	uint64_t *sent, *received; /* number of steps so far, indexed by rank * n_blocks + block */
 	gpul_comm_trace *trace;    /* NULL: no trace is recorded */
-	uint32_t polls_per_check;  /* number of polls between two checks of the abort word and
-				       * the time (device/wait.cuh) */
+	uint32_t polls_per_check;  /* number of polls between two checks of the abort word and the time (device/wait.cuh) */
 	uint32_t unused;
 	gpul_comm_peer peers[GPUL_COMM_MAX_PEERS];
-	uint64_t windows[GPUL_COMM_MAX_WINDOWS][GPUL_COMM_MAX_PEERS]; /* address at which this rank maps each rank's
-								       * memory from each gpul_comm_alloc(); 0: not
-								       * mapped.  Entry [0] is unused */
-	int32_t order[GPUL_COMM_MAX_PEERS];                           /* the ranks host by host; those of a host in ascending order */
+	uint64_t windows[GPUL_COMM_MAX_WINDOWS][GPUL_COMM_MAX_PEERS]; /* address at which this rank maps each rank's memory from each
+								       * gpul_comm_alloc(); 0: not mapped.  Entry [0] is unused */
+	int32_t order[GPUL_COMM_MAX_PEERS];                           /* the ranks, grouped by host; ascending within a host */
 	uint32_t place;                                               /* index of this rank in `order` */
 	uint32_t ranks_per_host;                                      /* 0: the hosts have different numbers of ranks */
 } gpul_comm_view;
@@ -185,7 +176,7 @@ typedef struct gpul_comm_work {
 	uint32_t call;                     /* a value of gpul_comm_call */
 	uint32_t dtype, op;
 	int32_t root;
-	uint32_t n_blocks; /* blocks that share the work: the grid size, at most sizes.n_blocks */
+	uint32_t n_blocks; /* number of blocks that share the work: the grid size, at most sizes.n_blocks */
 	uint32_t element_bytes;
 } gpul_comm_work;
 
@@ -221,9 +212,8 @@ typedef struct gpul_comm_relay {
  * of one rank and direction have the same first_block, and run one after another. */
 typedef struct gpul_comm_transfer {
 	uint64_t at, bytes;
-	uint64_t offset; /* offset of `at` in its window; COPY: the address to copy
-				       * to */
-	uint32_t window; /* window that contains `at`; 0: none */
+	uint64_t offset; /* offset of `at` in its window; COPY: the address to copy to */
+	uint32_t window; /* window that contains `at`; 0: `at` is in no window */
 	int32_t peer;
 	uint8_t kind;  /* a value of gpul_comm_transfer_kind */
 	uint8_t proto; /* gpul_comm_proto; like n_blocks, it depends only on bytes, so both sides have the same */
@@ -243,8 +233,8 @@ typedef struct gpul_comm_transfers {
 	gpul_comm_transfer items[GPUL_COMM_MAX_P2P];
 } gpul_comm_transfers;
 
-/* The beginning of gpul_comm_transfers, as an argument for small groups: most groups are small, and an argument of 2.6 KB would
- * make the launch slower. */
+/* A prefix of gpul_comm_transfers, used as the argument of small groups: most groups are small, and the full argument of 2.6 KB
+ * would make the launch slower. */
 typedef struct gpul_comm_few_transfers {
 	uint32_t n;
 	uint32_t unused;

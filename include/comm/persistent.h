@@ -1,5 +1,5 @@
-/* persistent.h — a kernel that stays on the GPU and runs the collectives that the CPU posts to it, without a launch for each of
- * them.
+/* persistent.h — a kernel that stays on the GPU and runs the collectives that the CPU posts to it, without a launch for each collective.
+ *
  *
  *     gpul_comm_persistent_start ──> kernel on a stream of its own          every rank calls it
  *       gpul_comm_persistent_post(p, call, &ticket)                         writes a few words into a queue in host memory
@@ -22,7 +22,7 @@ typedef struct gpul_comm_persistent gpul_comm_persistent; /* opaque; the struct 
 
 /* Arguments of a collective, as in comm.h. */
 typedef struct gpul_comm_posting {
-	gpul_comm_call call; /* a collective, except ALLTOALL: those with RESIDENT rows in kernels/kernels.def */
+	gpul_comm_call call; /* a collective other than ALLTOALL: one with RESIDENT rows in kernels/kernels.def */
 	CUdeviceptr send, recv;
 	size_t count;
 	gpul_comm_dtype dtype;
@@ -37,12 +37,13 @@ typedef struct gpul_comm_posting {
  * @c         communicator; at most one persistent kernel at a time
  * @n_blocks  blocks of the kernel, at most as many as the communicator has; 0: chosen for the device
  * @out       owned by the caller: gpul_comm_persistent_stop(); untouched on failure
- * Errors  GPUL_EINVAL too many blocks, or one is running already; GPUL_EUNSUPPORTED some ranks use the network; GPUL_ENOMEM; GPUL_ECUDA; a failure of the communicator
+ * Errors  GPUL_EINVAL too many blocks, or one is running already; GPUL_EUNSUPPORTED some ranks use the network; GPUL_ENOMEM;
+ *         GPUL_ECUDA; a failure of the communicator
  * Threads one at a time
  * Source  CUDA C++ Programming Guide, Page-Locked Host Memory */
 gpul_status gpul_comm_persistent_start(gpul_comm *c, unsigned n_blocks, gpul_comm_persistent **out, gpul_error *err);
 
-/** Post a collective.  Returns at once; but if the queue is full, it first waits until the oldest call has ended.
+/** Post a collective.  Returns immediately, unless the queue is full: then it waits until the oldest call has ended.
  *
  * @p        persistent kernel
  * @posting  copied
@@ -60,7 +61,7 @@ gpul_status gpul_comm_persistent_post(gpul_comm_persistent *p, const gpul_comm_p
  * Errors  GPUL_EINVAL no such ticket; GPUL_ESYS; GPUL_ECOMM as gpul_comm_wait() */
 gpul_status gpul_comm_persistent_wait(gpul_comm_persistent *p, uint64_t ticket, int timeout_ms, gpul_error *err);
 
-/** Stop the kernel after the calls that have been posted.  gpul_comm_destroy() does it, too.
+/** Stop the kernel after the calls that have been posted.  gpul_comm_destroy() also stops it.
  *
  * @p  NULL is fine; must not be used any more
  * Errors  GPUL_ECOMM as gpul_comm_wait(); GPUL_ECUDA

@@ -24,13 +24,13 @@ struct gpul_comm;
 
 /** Make the plan of a call with `bytes` bytes (the size of the larger buffer; send/recv: of one transfer).
  *
- * A rank's plan depends only on the arguments, the options and the table, so all ranks have the same.  Options that are
+ * A rank's plan depends only on the arguments, the options and the table, so all ranks make the same plan.  Options that are
  * impossible for the call (one-shot broadcast, LL128 over host memory ...) are replaced by the next best choice; reason then
  * explains this.  Any thread may call. */
 gpul_comm_plan gpul_comm_plan_for(const struct gpul_comm *c, gpul_comm_call call, size_t bytes);
 
-/* Use this plan for all following calls, to measure it; NULL: use the table again.  reason is ignored.  An impossible
- * choice is replaced as in gpul_comm_plan_for().  Every rank must do the same, between calls. */
+/* Use this plan for all following calls, for measurements; NULL: use the table again.  reason is ignored.  An impossible choice is
+ * replaced as in gpul_comm_plan_for().  Every rank must call this, between the same calls. */
 void gpul_comm_plan_force(struct gpul_comm *c, const gpul_comm_plan *plan);
 
 /* Return the number of data bytes in a slot of one block's channel.  Any thread may call. */

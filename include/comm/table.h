@@ -22,9 +22,9 @@ extern "C" {
 #define GPUL_COMM_TABLE_HEADER "device,ranks,transport,call,up_to_bytes,algorithm,protocol,blocks,threads,us,host,date"
 
 typedef struct gpul_comm_table_row {
-	char device[64]; /* as cuDeviceGetName() reports it */
+	char device[64]; /* name of the device, from cuDeviceGetName() */
 	int n_ranks;
-	gpul_comm_transport transport; /* DEVICE: between all ranks; NET: between some; else HOST */
+	gpul_comm_transport transport; /* DEVICE: all pairs of ranks use device memory; NET: some use the network; HOST: otherwise */
 	gpul_comm_call call;
 	uint64_t max_bytes;
 	gpul_comm_algo algo;
@@ -35,8 +35,7 @@ typedef struct gpul_comm_table_row {
 } gpul_comm_table_row;
 
 typedef struct gpul_comm_table {
-	gpul_comm_table_row *rows; /* rows of the same device, transport, number of ranks and call are in ascending order of
-					 * max_bytes */
+	gpul_comm_table_row *rows; /* rows of the same device, transport, number of ranks and call are in ascending order of max_bytes */
 	size_t n_rows;
 } gpul_comm_table;
 

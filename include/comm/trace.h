@@ -2,9 +2,8 @@
  *
  *     gpul_comm_trace_start ─ calls, gpul_comm_wait ─ gpul_comm_trace_stop ─ gpul_comm_trace_read
  *
- * Kernels record events (device/trace.cuh) into device memory of their own GPU, in ns of its
- * %globaltimer.  Ranks with different GPUs have different clocks; a program that merges traces
- * must convert the times.  Without a trace, recording costs no time.
+ * Kernels record events (device/trace.cuh) into device memory of their own GPU, in ns of its %globaltimer.  Ranks with different
+ * GPUs have different clocks; a program that merges traces must convert the times.  Without a trace, recording costs no time.
  *
  * The proxy of a rank with a network (net/net_proxy.h) records at the same time, in ns of gpul_clock_ns(). */
 #ifndef GPULOAD_COMM_TRACE_H
@@ -26,9 +25,8 @@ extern "C" {
  * Errors  GPUL_EINVAL max_events is 0 and there is no previous trace, or a persistent kernel runs; GPUL_ENOMEM; GPUL_ECUDA
  * Threads one at a time */
 gpul_status gpul_comm_trace_start(gpul_comm *c, size_t max_events, gpul_error *err);
-/** Stop recording; the events are kept until the next start.  Waits for the device's work
- * first.  Over a network, the calls of the other ranks should have ended, too: a proxy may transfer
- * the last steps of a kernel after the kernel has ended.
+/** Stop recording; the events are kept until the next start.  Waits for the device's work first.  Over a network, stop only when
+ * the calls of the other ranks have ended, too, because a proxy may transfer the last steps of a kernel after the kernel has ended.
  *
  * @c  communicator
  * Errors  GPUL_EINVAL a persistent kernel runs; GPUL_ECUDA
@@ -38,8 +36,8 @@ gpul_status gpul_comm_trace_stop(gpul_comm *c, gpul_error *err);
 /** Read the events, in the order in which they ended.
  *
  * @c       communicator
- * @out     room for max events
- * @max     at most that many events are read
+ * @out     receives the events
+ * @max     number of events for which out has room
  * @n       set: the number of events read
  * @n_lost  set: the number of recorded events that are not in out
  * Errors  GPUL_ECUDA

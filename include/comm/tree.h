@@ -1,5 +1,4 @@
-/* tree.h — computes the two binary trees of the tree all-reduce; a place is a position in the order of the ranks.  For C
- * and CUDA C++.
+/* tree.h — computes the two binary trees of the tree all-reduce; a place is a position in the order of the ranks.  For C and CUDA C++.
  *
  * Tree 0 of 8 places.  A place's height is its number of trailing zero bits; place 0 is the root and has one child:
  *

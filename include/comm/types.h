@@ -28,10 +28,10 @@ typedef enum gpul_comm_algo {
 	GPUL_COMM_ALGO_AUTO,
 	GPUL_COMM_RING,      /* data passes from rank to rank through channels */
 	GPUL_COMM_ONE_SHOT,  /* all-reduce: each rank sends its data to all others, and reduces all of it */
-	GPUL_COMM_DIRECT,    /* each rank reads or writes the other ranks' buffers, or all channels at once; all-reduce in
-			       * two phases: each rank reduces its part, then writes it to all others */
+	GPUL_COMM_DIRECT,    /* each rank reads or writes the other ranks' buffers directly, or uses all channels at the
+			       * same time; all-reduce has two phases: each rank reduces its part, then writes it to all others */
 	GPUL_COMM_TREE,      /* all-reduce: sums go up a binary tree of channels, and the result comes down */
-	GPUL_COMM_TWO_LEVEL, /* all-reduce: rings of channels inside the hosts, and across them */
+	GPUL_COMM_TWO_LEVEL, /* all-reduce: rings of channels within the hosts, and rings between hosts */
 	GPUL_COMM_N_ALGOS
 } gpul_comm_algo;
 
@@ -46,7 +46,7 @@ typedef enum gpul_comm_proto {
 typedef enum gpul_comm_transport {
 	GPUL_COMM_TRANSPORT_AUTO,
 	GPUL_COMM_DEVICE, /* device memory of the receiving rank's GPU, mapped by the sending rank */
-	GPUL_COMM_HOST,   /* host memory of a NUMA node, mapped by both */
+	GPUL_COMM_HOST,   /* host memory of a NUMA node, mapped by both ranks */
 	GPUL_COMM_NET,    /* the send path (rdma/): between machines */
 	GPUL_COMM_N_TRANSPORTS
 } gpul_comm_transport;
@@ -63,7 +63,7 @@ const char *gpul_comm_algo_name(gpul_comm_algo algo);
 const char *gpul_comm_proto_name(gpul_comm_proto proto);
 const char *gpul_comm_transport_name(gpul_comm_transport transport);
 
-/* Parse such a name; false: it is unknown. */
+/* Parse one of these names; false: the name is unknown. */
 bool gpul_comm_dtype_parse(const char *text, gpul_comm_dtype *out);
 bool gpul_comm_op_parse(const char *text, gpul_comm_op *out);
 bool gpul_comm_call_parse(const char *text, gpul_comm_call *out);

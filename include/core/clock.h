@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/* Return the nanoseconds of CLOCK_MONOTONIC, which never goes back.  Any thread. */
+/* Return the time of CLOCK_MONOTONIC in ns; it never decreases.  Any thread. */
 uint64_t gpul_clock_ns(void);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* demangle.h — converts mangled names to names as in C++ source. */
+/* demangle.h — converts mangled C++ names to the form in the source. */
 #ifndef GPULOAD_CORE_DEMANGLE_H
 #define GPULOAD_CORE_DEMANGLE_H
 

@@ -1,5 +1,5 @@
-/* sha256.h — computes SHA-256, a cryptographic digest that identifies contents, and HMAC, with
- * which two sides prove that they know a common secret. */
+/* sha256.h — computes SHA-256, a cryptographic digest that identifies contents, and HMAC, by which two sides prove that they know a
+ * common secret. */
 #ifndef GPULOAD_CORE_SHA256_H
 #define GPULOAD_CORE_SHA256_H
 
@@ -19,9 +19,8 @@ typedef struct gpul_sha256 {
 	unsigned char block[64]; /* the last n_bytes % 64 bytes */
 } gpul_sha256;
 
-/** Compute a digest: begin, add bytes any number of times, end.  A copy of the struct is an
- * independent digest. Cannot fail.  Any thread, but one thread at a time for each struct.
- * Source: FIPS 180-4. */
+/** Compute a digest: begin, add bytes any number of times, end.  A copy of the struct is an independent digest. Cannot fail.  Any
+ * thread, but one thread at a time for each struct.  Source: FIPS 180-4. */
 void gpul_sha256_begin(gpul_sha256 *s);
 void gpul_sha256_add(gpul_sha256 *s, const void *bytes, size_t n_bytes);
 void gpul_sha256_end(gpul_sha256 *s, unsigned char digest[GPUL_SHA256_BYTES]);

@@ -32,12 +32,11 @@ typedef struct gpul_toolkit_entry {
 
 typedef struct gpul_toolkit_library {
 	const char *variable;               /* environment variable that contains its path, such as "GPULOAD_NVRTC" */
-	const char *const *names;           /* file names to try in each folder, best first; terminated by
-					     * NULL */
+	const char *const *names;           /* file names to try in each folder, best first; terminated by NULL */
 	const gpul_toolkit_entry *entries;  /* required functions; terminated by a NULL name */
 	void *table;                        /* the struct that receives the functions' addresses */
 	void (*opened)(void);               /* called once, after table and path are filled in */
-	const char *needed_for, *otherwise; /* start and end of the message if the library is missing */
+	const char *needed_for, *otherwise; /* start and end of the message that is written if the library is missing */
 	const char *oldest;                 /* the first version with all entries, such as "CUDA 12.0" */
 
 	/* filled in by gpul_toolkit_open() */
@@ -49,8 +48,7 @@ typedef struct gpul_toolkit_library {
 /** Open a library and fill its table, once; every later call returns the first result.
  *
  * @library  static, because it stays in use: NVIDIA's libraries do not support dlclose()
- * Errors  GPUL_EUNSUPPORTED the library was not found (the text lists the places that were searched), or it lacks an
- *         entry point
+ * Errors  GPUL_EUNSUPPORTED the library was not found (the text lists the places that were searched), or it lacks an entry point
  * Source  POSIX dlopen() */
 gpul_status gpul_toolkit_open(gpul_toolkit_library *library, gpul_error *err);
 

@@ -164,23 +164,24 @@ typedef struct gpul_driver {
 	bool runs_machine_code;      /* loads cubins; false: PTX only */
 	bool interprets;             /* kernels are interpreted on the CPU, far slower than on a GPU */
 	bool fds_are_files;          /* an exported descriptor is a sealed regular file */
-	const char *const *open_env; /* NULL-terminated "NAME=value" list: a process with these settings in its
-	                              * environment opens the same driver; NULL: no other process can */
+	const char *const *open_env; /* list of "NAME=value", terminated by NULL: a process with these settings in its environment
+				      * opens the same driver; NULL: no other process can open it */
 
-	const char *(*last_fault)(void);      /* reason of the last kernel fault, or why the last refused kernel
-	                                    * cannot run; or ""; NULL: not supported */
-	const char *(*last_fault_line)(void); /* line of CUDA C++ that caused it, or ""; NULL: not supported */
-	void (*print_faults)(int);            /* 1: the driver prints faults of kernels on stderr; 0 (set by gpul_driver_open()):
+	const char *(*last_fault)(void);              /* why the last kernel failed, or why the driver refused the last kernel; "": no
+					       * failure; NULL: not supported */
+	const char *(*last_fault_line)(void);         /* line of CUDA C++ that caused this failure; "": unknown; NULL: not supported */
+	void (*print_faults)(int);                    /* 1: the driver prints faults of kernels on stderr; 0 (set by gpul_driver_open()):
 	                                    * gpul_cu_status() reports them; NULL: not supported */
-	int (*finish_tools)(int at_once);     /* software driver: finish the tools of GPULOAD_SOFT_TOOLS, at once or when no kernel runs any
-	                                    * more; returns the number of errors that they have found; NULL: not supported */
+	int (*finish_tools)(int at_once);             /* software driver: finish the tools of GPULOAD_SOFT_TOOLS, immediately (1) or when no
+					       * kernel runs any more (0); returns the number of errors that the tools have found;
+					       * NULL: not supported */
 	const char *(*check_tools)(const char *list); /* software driver: explains an invalid list of tools for GPULOAD_SOFT_TOOLS; "":
 	                                    * valid; NULL: not supported */
 	void (*forget_memory)(CUdeviceptr address, size_t bytes); /* software driver: tools treat this memory of cuMemAlloc as never
 	                                    * written; no kernel may be using it; NULL: not supported */
-	void (*name_images)(const char *);                        /* sets the name by which fault messages call the images that this thread
-	                                    * loads next; NULL: not supported */
-#ifdef __cplusplus                                                /* in C++ the name of the member hides the function, hence :: */
+	void (*name_images)(const char *);                        /* sets the name that fault messages use for the images that this
+								   * thread loads next; NULL: not supported */
+#ifdef __cplusplus                                                /* in C++ the member's name hides the function of that name, hence :: */
 #define X(fn) __typeof__(::fn) *fn;
 #else
 	/* clang-format off */
@@ -191,7 +192,7 @@ typedef struct gpul_driver {
 #undef X
 } gpul_driver;
 
-/* The notice of AUTO begins with this text on a machine without NVIDIA's driver; otherwise, it explains the failure. */
+/* On a machine without NVIDIA's driver, the notice of AUTO begins with this text; on other machines it explains why that driver failed. */
 #define GPUL_NO_NVIDIA_DRIVER "no NVIDIA driver is installed"
 
 typedef enum gpul_driver_choice { GPUL_DRIVER_AUTO, GPUL_DRIVER_NVIDIA, GPUL_DRIVER_SOFT } gpul_driver_choice;

@@ -1,5 +1,4 @@
-/* client.h — the attacher's side: maps the memory that another process offers, as long as the lease
- * lasts.
+/* client.h — for a process that attaches (the attacher): maps the memory that another process offers, as long as the lease lasts.
  *
  *     gpul_ipc_attach("weights") ──> gpul_ipc_client ── gpul_ipc_client_view() ──> pointers
  *             gpul_ipc_client_next(): OWNER_DIED, DETACHED            gpul_ipc_client_close() */
@@ -12,15 +11,13 @@
 extern "C" {
 #endif
 
-typedef struct gpul_ipc_client gpul_ipc_client; /* opaque: the struct is in client_internal.h */
+typedef struct gpul_ipc_client gpul_ipc_client; /* opaque: the struct is defined in client_internal.h */
 
 typedef struct gpul_ipc_client_options {
 	const char *name;   /* the owner's name, see gpul_ipc_place(); NULL: fd is used */
-	int fd;             /* a connected Unix socket (SEQPACKET); owned by the client from here on, even on
-			        * failure */
-	const int *devices; /* ordinals of the GPUs that get access; their contexts must be open, that of
-			        * devices[0] current */
-	unsigned n_devices; /* at least 1 */
+	int fd;             /* a connected Unix socket (SEQPACKET); owned by the client from here on, even on failure */
+	const int *devices; /* ordinals of the GPUs that get access; their contexts must be open, that of devices[0] current */
+	unsigned n_devices; /* number of devices, at least 1 */
 	bool read_only;     /* map the memory read-only */
 } gpul_ipc_client_options;
 
@@ -102,7 +99,7 @@ typedef struct gpul_ipc_share {
  * @name        see gpul_ipc_place()
  * @timeout_ms  time-out for the whole call
  * @out         filled
- * Errors  as gpul_ipc_client_open(); GPUL_EFORMAT; GPUL_ESYS native = ETIMEDOUT: no answer within the time-out */
+ * Errors  as gpul_ipc_client_open(); GPUL_EFORMAT; GPUL_ESYS native = ETIMEDOUT: no reply within the time-out */
 gpul_status gpul_ipc_request(const char *name, int timeout_ms, gpul_ipc_share *out, gpul_error *err);
 
 #ifdef __cplusplus

@@ -1,9 +1,8 @@
 /* control.h — the first page of a shared buffer: an abort word and step counters, for kernels and CPU threads.
  *
- * control_page.h has a drawing.  A step counter has one writer and only increases.  A post is a release and a
- * wait is an acquire, both of system scope: the waiter sees what the writer wrote before its post.  Every wait
- * ends when the abort word is set to a value other than 0.  Kernels use the same operations in
- * control_device.cuh.
+ * control_page.h has a drawing.  A step counter has one writer and only increases.  A post is a release and a wait is an acquire,
+ * both of system scope: the waiter sees what the writer wrote before its post.  Every wait ends when the abort word is set to a
+ * value other than 0.  Kernels use the same operations in control_device.cuh.
  *
  * A page in device memory, which the CPU cannot access, is read and written by copies on a separate stream, so
  * that kernels do not delay them; a context that can access the memory must be current. */
@@ -19,8 +18,7 @@ extern "C" {
 
 static_assert(sizeof(struct gpul_ipc_control) == GPUL_IPC_CONTROL_BYTES, "as drawn");
 
-/** Set the abort word: every wait on GPUs and CPUs ends with this code.  Once it is set, further codes are
- * ignored.
+/** Set the abort word: every wait on GPUs and CPUs ends with this code.  Once it is set, further codes are ignored.
  *
  * If two codes are set at the same time in device memory, or by a GPU over PCIe, either of them may be kept.
  *
@@ -36,7 +34,7 @@ gpul_status gpul_ipc_abort(const gpul_ipc_view *v, uint32_t code, gpul_error *er
  * Errors  GPUL_EINVAL no control page; GPUL_ECUDA */
 gpul_status gpul_ipc_aborted(const gpul_ipc_view *v, uint32_t *out, gpul_error *err);
 
-/** Set a step counter (release): waiters see everything that this thread wrote before.
+/** Set a step counter, with release semantics: threads that wait for it see everything that this thread wrote before.
  *
  * For data in device memory, wait for the copies (cuStreamSynchronize) before posting.
  *
@@ -48,8 +46,7 @@ gpul_status gpul_ipc_aborted(const gpul_ipc_view *v, uint32_t *out, gpul_error *
  * Source  C11 7.17.3, memory_order_release; PTX ISA, Memory Consistency Model, scope sys */
 gpul_status gpul_ipc_step_post(const gpul_ipc_view *v, unsigned step, uint64_t value, gpul_error *err);
 
-/** Read a step counter (acquire): the caller then sees everything that its writer wrote before the
- * post.
+/** Read a step counter, with acquire semantics: the caller then sees everything that its writer wrote before the post.
  *
  * @v     a view with a control page
  * @step  0 ... GPUL_IPC_N_STEPS - 1
@@ -69,7 +66,7 @@ gpul_status gpul_ipc_step_read(const gpul_ipc_view *v, unsigned step, uint64_t *
  *         = ECANCELED: the abort word is set */
 gpul_status gpul_ipc_step_wait(const gpul_ipc_view *v, unsigned step, uint64_t value, int timeout_ms, gpul_error *err);
 
-/* Initialise a control page that the CPU can access, for owners without a server; gpul_ipc_server_create() does it itself. */
+/* Initialise a control page that the CPU can access, for owners without a server; gpul_ipc_server_create() does this itself. */
 void gpul_ipc_control_reset(struct gpul_ipc_control *page, uint64_t generation);
 
 #ifdef __cplusplus

@@ -1,5 +1,4 @@
-/* control_page.h — the layout of the first page of a shared buffer; for C, C++, nvcc and NVRTC, so it includes
- * nothing.
+/* control_page.h — the layout of the first page of a shared buffer; for C, C++, nvcc and NVRTC, so it includes nothing.
  *
  *        0       4       8            16                64              128
  *     ┌───────┬───────┬────────────┬─────────────────┬───────────────┬───────────────┬─ ─
@@ -8,7 +7,7 @@
 #ifndef GPULOAD_IPC_CONTROL_PAGE_H
 #define GPULOAD_IPC_CONTROL_PAGE_H
 
-/* GPUL_IPC_CONTROL_MAGIC is the text "GUPL" in memory. */
+/* GPUL_IPC_CONTROL_MAGIC is the bytes "GUPL" as a little-endian number. */
 enum { GPUL_IPC_N_STEPS = 63, GPUL_IPC_CONTROL_MAGIC = 0x4c505547 };
 
 struct gpul_ipc_step { /* each counter has its own cache line, so that threads that poll one counter do not

@@ -1,4 +1,4 @@
-/* server.h — the owner's side: offers one memory object to other processes.
+/* server.h — for the process that allocated the memory (the owner): offers one memory object to other processes.
  *
  *     gpul_mem ── gpul_ipc_server_create ──> NAME.sock ── connect, HELLO ──> OFFER + one fd ── READY ──> ATTACHED
  *
@@ -19,13 +19,12 @@ typedef struct gpul_ipc_server gpul_ipc_server; /* opaque: the struct is in serv
 typedef struct gpul_ipc_server_options {
 	const char *name; /* see gpul_ipc_place(); NULL: no socket file, use gpul_ipc_server_add() */
 	bool control;     /* the first GPUL_IPC_CONTROL_BYTES of mem become the control page, which is initialised */
-	bool read_only;   /* peers map the memory read-only: prevents accidents, not attacks, because a peer
-			        * is a process of the same user */
+	bool read_only;   /* peers map the memory read-only.  This prevents accidents, but no attacks: a peer is a process of the
+			   * same user */
 	size_t bytes;     /* size of the user's bytes, after the control page; 0: all of mem */
 	gpul_ipc_shape shape;
 	unsigned max_peers;  /* 0: GPUL_IPC_MAX_PEERS */
-	int step_timeout_ms; /* time-out for each step of the handshake with a peer; 0 means 1000.  For mapping, 1 ms
-			        * per MiB is added */
+	int step_timeout_ms; /* time-out for each step of the handshake with a peer; 0 means 1000.  For mapping, 1 ms per MiB is added */
 	bool fabric;         /* offer a fabric handle instead of a descriptor; mem was created with desc.fabric */
 	bool gpu_event;      /* also offer an interprocess CUevent (cuIpcGetEventHandle) */
 } gpul_ipc_server_options;
@@ -61,8 +60,7 @@ int gpul_ipc_server_fd(const gpul_ipc_server *s);
  * Threads one at a time */
 gpul_status gpul_ipc_server_next(gpul_ipc_server *s, int timeout_ms, gpul_ipc_event *out, gpul_error *err);
 
-/** Serve a connection that was not made through the socket file, such as one end of socketpair(AF_UNIX,
- * SOCK_SEQPACKET).
+/** Serve a connection that was not made through the socket file, such as one end of socketpair(AF_UNIX, SOCK_SEQPACKET).
  *
  * @s   server
  * @fd  owned by the server from here on, even on failure

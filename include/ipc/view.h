@@ -31,8 +31,7 @@ typedef struct gpul_ipc_view {
 	void *cpu; /* address of the user's first byte; NULL: no CPU access (device memory) */
 	CUdeviceptr gpu;
 	size_t bytes;                     /* size of the user's bytes */
-	struct gpul_ipc_control *control; /* the control page's CPU address; NULL: no CPU access, or no control
-					    * page */
+	struct gpul_ipc_control *control; /* the control page's CPU address; NULL: no CPU access, or no control page */
 	CUdeviceptr control_gpu;          /* the control page's GPU address; 0: no control page */
 	bool read_only;
 	gpul_ipc_shape shape;
@@ -49,8 +48,7 @@ typedef enum gpul_ipc_event_kind {
 
 typedef struct gpul_ipc_event {
 	gpul_ipc_event_kind kind;
-	int peer;  /* owner: the peer's slot, 0 ... GPUL_IPC_MAX_PEERS - 1; -1: none.  Peer: its own
-			       * slot */
+	int peer;  /* owner: the peer's slot, 0 ... GPUL_IPC_MAX_PEERS - 1; -1: none.  Peer: its own slot */
 	pid_t pid; /* pid of the other process; 0: the process is in another pid namespace */
 	uid_t uid;
 	gpul_error why; /* REFUSED, PEER_DIED, OWNER_DIED: the reason, in one line */

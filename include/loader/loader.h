@@ -35,10 +35,9 @@ typedef struct gpul_kernel gpul_kernel;
  * @path     the file
  * @options  NULL: defaults
  * @out      owned by the caller: gpul_module_unload(); untouched on failure
- * Errors  GPUL_ESYS cannot be read (native = errno); GPUL_EFORMAT empty, neither PTX nor CUDA
- *         C++ nor machine code, or an error in PTX or CUDA C++ (the text has its line);
- *         GPUL_EUNSUPPORTED machine code that this driver cannot run, or CUDA C++ without NVRTC;
- *         GPUL_ECUDA the driver refused the code (the text has the line of the PTX)
+ * Errors  GPUL_ESYS cannot be read (native = errno); GPUL_EFORMAT empty, neither PTX nor CUDA C++ nor machine code, or an error in
+ *         PTX or CUDA C++ (the text has its line); GPUL_EUNSUPPORTED machine code that this driver cannot run, or CUDA C++ without
+ *         NVRTC; GPUL_ECUDA the driver refused the code (the text has the line of the PTX)
  * Source  CUDA Driver API, Library Management: cuLibraryLoadData */
 gpul_status gpul_module_load_file(const gpul_driver *drv, const char *path, const gpul_load_options *options, gpul_module **out,
 				  gpul_error *err);
@@ -91,8 +90,7 @@ const gpul_kernel *gpul_module_kernel(const gpul_module *m, size_t i);
 /** Return the PTX of the module, as read or as compiled by NVRTC; borrowed.  NULL: the module is machine code. */
 const gpul_ptx_module *gpul_module_ptx(const gpul_module *m);
 
-/** Find a kernel by its mangled name, or by its demangled name, with or without parameters and template
- * arguments.
+/** Find a kernel by its mangled name, or by its demangled name, with or without parameters and template arguments.
  *
  * @m     borrowed
  * @name  NULL: the only kernel of the module
@@ -177,11 +175,9 @@ typedef struct gpul_launch_config {
  * @args        n_args pointers: args[i] points to a value of arg_bytes[i] bytes
  * @arg_bytes   sizes in bytes; each must equal the parameter's
  * @n_args      number of arguments.  GPUL_ARGS(x, y, n) makes these three from variables
- * Errors  GPUL_EINVAL a limit is exceeded, or an argument is wrong (the text has the signature);
- *         GPUL_ECUDA
+ * Errors  GPUL_EINVAL a limit is exceeded, or an argument is wrong (the text has the signature); GPUL_ECUDA
  * Threads any thread may call with the context current
- * Source  CUDA Driver API, cuLaunchKernel, cuFuncSetAttribute; CUDA C++ Programming Guide,
- *         Compute Capabilities */
+ * Source  CUDA Driver API, cuLaunchKernel, cuFuncSetAttribute; CUDA C++ Programming Guide, Compute Capabilities */
 gpul_status gpul_kernel_launch(const gpul_kernel *k, const gpul_launch_config *config, void *const *args, const size_t *arg_bytes,
 			       size_t n_args, gpul_error *err);
 

@@ -53,7 +53,7 @@ typedef struct gpul_mem_desc {
 	int node;             /* a NUMA node with memory, as in /sys/devices/system/node, or NODE_OF_GPU; ignored for
 				  * pinned memory (the driver chooses) and device memory (it is in its GPU) */
 	const int *devices;   /* ordinals of the GPUs that get access; devices[0] owns device memory */
-	unsigned n_devices;   /* at least 1 */
+	unsigned n_devices;   /* number of devices, at least 1 */
 	bool read_only;       /* imports only: GPUs and CPU may read through this object, but not write */
 	bool exportable;      /* other processes can map the memory; refused for kinds that cannot be shared */
 	bool fabric;          /* device memory: can also be exported as a fabric handle (NVLink between machines) */
@@ -65,10 +65,10 @@ typedef struct gpul_mem gpul_mem; /* opaque: the struct is in mem_internal.h */
 /* Properties of a memory object. */
 typedef struct gpul_mem_info {
 	gpul_mem_kind kind;         /* never AUTO */
-	size_t bytes, mapped_bytes; /* requested size; that size rounded up to granularity_bytes */
+	size_t bytes, mapped_bytes; /* the requested size, and this size rounded up to a multiple of granularity_bytes */
 	size_t granularity_bytes;   /* granularity of the driver, or the page size */
 	size_t alignment_bytes;     /* the CPU and the GPU address are multiples of this */
-	int node;                   /* NUMA node requested for the pages; -1: device kinds, pinned, imported files */
+	int node;                   /* NUMA node requested for the pages; -1: device kinds, pinned memory, imported files */
 	bool node_clamped;          /* the GPU's own node has no memory, so node is the first node with memory */
 	bool node_unbound;          /* the system refused to place the pages on node; the log has the reason */
 	int device;                 /* devices[0], which owns device memory or has registered host memory */
@@ -81,27 +81,23 @@ typedef struct gpul_mem_info {
 
 /** Allocate memory and give the GPUs (and, except for device kinds, the CPU) access to it.
  *
- * All pages are allocated when it returns: too little memory causes an error here, never a signal later.  AUTO logs
- * the reason for each kind that it skips (core/log, info) and keeps the reasons in gpul_mem_info.why.  Device memory
- * is allocated so that NICs can access it (gpuDirectRDMACapable) where the device supports this; if the driver
- * refuses this nevertheless, the memory is allocated without it (core/log, info), and gpul_mem_info.rdma_capable is
- * false.
+ * All pages are allocated when it returns: too little memory causes an error here, never a signal later.  AUTO logs the reason for
+ * each kind that it skips (core/log, info) and keeps the reasons in gpul_mem_info.why.  Device memory is allocated so that NICs can
+ * access it (gpuDirectRDMACapable) where the device supports this; if the driver still refuses it, the memory is allocated
+ * without it (core/log, info), and gpul_mem_info.rdma_capable is false.
  *
  * @drv   borrowed; must outlive *out
- * @desc  copied.  The primary context of each device must be open (gpul_context_open), and that of devices[0]
- *        current
+ * @desc  copied.  The primary context of each device must be open (gpul_context_open), and that of devices[0] current
  * @out   owned by the caller: gpul_mem_destroy(); untouched on failure
- * Errors  GPUL_EINVAL 0 bytes, a size that overflows when rounded, no device, a device named twice, an unknown
- *         node, read_only (no process could write it), exportable pinned memory, no current context;
- *         GPUL_EUNSUPPORTED the driver lacks a call, or one device cannot access another's memory (the message names
- *         both); GPUL_ENOMEM the machine, the container or /dev/shm has too little memory; GPUL_ESYS; GPUL_ECUDA
- *         native = the driver's error, such as CUDA_ERROR_OUT_OF_MEMORY
+ * Errors  GPUL_EINVAL 0 bytes, a size that overflows when rounded, no device, a device named twice, an unknown node, read_only (no
+ *         process could write it), exportable pinned memory, no current context; GPUL_EUNSUPPORTED the driver lacks a call, or one
+ *         device cannot access another's memory (the message names both); GPUL_ENOMEM the machine, the container or /dev/shm has
+ *         too little memory; GPUL_ESYS; GPUL_ECUDA native = the driver's error, such as CUDA_ERROR_OUT_OF_MEMORY
  * Threads any thread may call; one thread at a time uses an object, but any thread may call its getters
  * Source  CUDA Driver API, Virtual Memory Management: CUmemAllocationProp,
  *         CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED; Linux memfd_create(2), shm_open(3) */
 gpul_status gpul_mem_create(const gpul_driver *drv, const gpul_mem_desc *desc, gpul_mem **out, gpul_error *err);
-/** Unmap and free the memory.  NULL is fine; cannot fail.  The caller must make sure that no
- * kernel still uses the memory. */
+/** Unmap and free the memory.  NULL is fine; cannot fail.  The caller must make sure that no kernel still uses the memory. */
 void gpul_mem_destroy(gpul_mem *m);
 
 /* Properties of m; valid as long as m.  Any thread may call. */
@@ -117,9 +113,8 @@ CUdeviceptr gpul_mem_gpu(const gpul_mem *m);
  *
  * @m    created with exportable, of a kind that has a descriptor
  * @out  borrowed, close-on-exec; valid as long as m
- * Errors  GPUL_EINVAL not exportable; GPUL_EUNSUPPORTED device-ipc: use gpul_mem_export_handle();
- *         GPUL_ECUDA; GPUL_ESYS
- * Threads any thread may call, also concurrently
+ * Errors  GPUL_EINVAL not exportable; GPUL_EUNSUPPORTED device-ipc: use gpul_mem_export_handle(); GPUL_ECUDA; GPUL_ESYS
+ * Threads any thread may call, even concurrently
  * Source  CUDA Driver API: cuMemExportToShareableHandle */
 gpul_status gpul_mem_export_fd(gpul_mem *m, int *out, gpul_error *err);
 
@@ -133,7 +128,7 @@ typedef struct gpul_mem_handle {
  * @m    created with fabric, or of kind device-ipc
  * @out  filled; needs no cleanup
  * Errors  GPUL_EINVAL neither fabric nor device-ipc; GPUL_ECUDA
- * Threads any thread may call, also concurrently
+ * Threads any thread may call, even concurrently
  * Source  CUDA Driver API: cuMemExportToShareableHandle, cuIpcGetMemHandle */
 gpul_status gpul_mem_export_handle(gpul_mem *m, gpul_mem_handle *out, gpul_error *err);
 

@@ -11,7 +11,7 @@ extern "C" {
 enum { GPUL_NUMA_MAX_NODES = 64 };
 
 typedef struct gpul_mem_numa {
-	size_t n_sampled;                    /* pages queried */
+	size_t n_sampled;                    /* number of pages queried */
 	size_t on_node[GPUL_NUMA_MAX_NODES]; /* number of the queried pages on node i */
 	size_t not_there;                    /* number of queried pages that are not allocated, or for which the kernel reported no node */
 	int expected;                        /* the expected node, gpul_mem_info.node; -1 (pinned, imported files): any node */

@@ -24,17 +24,16 @@ typedef struct gpul_mem_probe_report {
 
 /** Try every kind: create it, map it, export it, and import it in a child process.
  *
- * The driver's attributes are not used, because some drivers report support for a call that then fails.  A process that has used
- * CUDA cannot fork and use CUDA in the child, so the child is a program, gpuload-probe, which is installed beside the command (or
- * named by $GPULOAD_PROBE).  Without that program, this process imports its own export, and the verdict says so
- * (tested_another).  The result is kept: later calls for the same device return it at once, and gpul_mem_create() with AUTO skips
- * the kinds that did not work.
+ * The driver's attributes are not used, because some drivers report support for a call that then fails.  A process that has used CUDA
+ * cannot fork and use CUDA in the child, so the child is a program, gpuload-probe, which is installed beside the command (or named by
+ * $GPULOAD_PROBE).  Without that program, this process imports its own export, and the verdict says so (tested_another).  The result is
+ * kept: later calls for the same device return it immediately, and gpul_mem_create() with AUTO skips the kinds that did not work.
  *
  * @drv     borrowed
  * @device  ordinal; its primary context must be open and current
  * @out     valid until the process ends
  * Errors  GPUL_EINVAL no such device; GPUL_ENOMEM.  A kind that does not work is a verdict, not an error
- * Threads any thread may call, also concurrently: one thread probes, the others wait */
+ * Threads any thread may call, even concurrently: one thread probes, the others wait */
 gpul_status gpul_mem_probe(const gpul_driver *drv, int device, const gpul_mem_probe_report **out, gpul_error *err);
 
 /* Return the report of an earlier gpul_mem_probe() of that device; NULL: it has not been probed.  Any thread may call. */

@@ -1,8 +1,8 @@
 /* regcache.h — a cache of registered memory, with reference counts.
  *
- *     get(address, bytes) ── inside a region that is registered? ── yes: count it, 50 ns
+ *     get(address, bytes) ── inside a region that is registered? ── yes: count the reference, 50 ns
  *                                                               └ no: register its pages, ms
- *     put(region)         ── last user gone: the region stays registered for later gets, until the
+ *     put(region)         ── after the last user: the region stays registered for later gets, until the
  *                            cache exceeds its limit
  *
  * Registering (cuMemHostRegister, ibv_reg_mr) pins pages and takes milliseconds; a send path uses the same buffers
@@ -49,21 +49,20 @@ typedef struct gpul_regcache_stats {
  * @idle_bytes  unused regions are kept up to this total; the least recently used are deregistered first
  * @out         owned by the caller: gpul_regcache_destroy(); untouched on failure
  * Errors  GPUL_EINVAL an op is missing; GPUL_ENOMEM
- * Threads any thread may call this and everything below, also concurrently */
+ * Threads any thread may call this and all functions below, even concurrently */
 gpul_status gpul_regcache_create(const gpul_reg_ops *ops, size_t idle_bytes, gpul_regcache **out, gpul_error *err);
 /** Deregister everything, even regions that are still in use (a bug of the caller).  NULL is fine. */
 void gpul_regcache_destroy(gpul_regcache *c);
 
 /** Functions that register host memory with a driver (cuMemHostRegister, PORTABLE and DEVICEMAP); drv is borrowed.
  * Memory that the driver allocated itself needs no registration and is accepted unchanged.  A context must be current
- * on each thread that gets, puts, invalidates or destroys. */
+ * on each thread that calls get, put, invalidate or destroy. */
 gpul_reg_ops gpul_reg_ops_driver(const gpul_driver *drv);
 
 /** Get the region that covers [at, at + bytes), registering it first if necessary.
  *
- * A new region replaces the unused regions that it overlaps, and covers all of them.  Overlapping a region that is in
- * use is an error, unless ops.may_overlap.  When no more memory can be pinned, all unused regions are deregistered
- * first and the call is tried again.
+ * A new region replaces the unused regions that it overlaps, and covers all of them.  Overlapping a region that is in use is an error,
+ * unless ops.may_overlap.  When no more memory can be pinned, all unused regions are deregistered first and the call is tried again.
  *
  * @c      cache
  * @at     any address

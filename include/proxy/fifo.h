@@ -74,7 +74,7 @@ const gpul_mem *gpul_fifo_mem_of(const gpul_fifo *f);
  * and those after a gap, are emptied.  The earlier process must have ended (its pidfd is readable); a closed connection is not
  * enough, because its GPU may still store into the area.
  *
- * @drv       borrowed; must outlive *out; a context of the GPU must be current, also for gpul_fifo_gpu_destroy()
+ * @drv       borrowed; must outlive *out; a context of the GPU must be current, for gpul_fifo_gpu_destroy(), too
  * @area      CPU address of the formatted memory; borrowed, must outlive *out
  * @area_gpu  GPU address of the same memory
  * @bytes     size of the memory
@@ -84,8 +84,7 @@ gpul_status gpul_fifo_gpu_create(const gpul_driver *drv, void *area, CUdeviceptr
 				 gpul_error *err);
 void gpul_fifo_gpu_destroy(gpul_fifo_gpu *g); /* accepts NULL */
 
-/** Set the lanes' heads from the area again; call it after gpul_fifo_reset() in the proxy's
- * process.
+/** Set the lanes' heads from the area again; call it after gpul_fifo_reset() in the proxy's process.
  *
  * @g  no kernel may be using it; the kernel parameter does not change
  * Errors  GPUL_ENOMEM, GPUL_ECUDA: kernels must not use g after an error */
@@ -122,8 +121,7 @@ static inline unsigned gpul_fifo_kind(const gpul_fifo_item *item)
  * @bytes  size of the memory
  * @out    owned by the caller: gpul_fifo_close(); untouched on failure
  * Errors  GPUL_EFORMAT the memory holds no FIFO, one of another version, or is smaller than its header claims; GPUL_ENOMEM
- * Threads any thread may call; only one thread at a time may poll and release, and only one CPU's end at a time may be
- *         open */
+ * Threads any thread may call; only one thread at a time may poll and release, and only one CPU's end at a time may be open */
 gpul_status gpul_fifo_open(void *area, size_t bytes, gpul_fifo **out, gpul_error *err);
 /* Close f, and free what gpul_fifo_create() allocated; NULL is fine.  No kernel may use the FIFO any more. */
 void gpul_fifo_close(gpul_fifo *f);
@@ -131,16 +129,16 @@ void gpul_fifo_close(gpul_fifo *f);
 /* Return the number of slots and lanes.  Any thread may call. */
 gpul_fifo_shape gpul_fifo_shape_of(const gpul_fifo *f);
 
-/* Take out up to max triggers without waiting; returns their number, 0 if all lanes are empty.  A poll scans groups of 64
- * lanes and returns the triggers of the first group that has any, so that they need not wait for a scan of the others.  If
- * a scan finds more than max triggers, the next polls return the rest without a new scan, so a small max, which allows an
- * early release, costs little.  Lanes are served in turn: after a batch from a lane that is always full, the scan begins
- * with the next lane.  Of each lane, at most as many triggers as it has slots are taken out and not released.  Everything
- * that the kernel wrote before a push_release is visible when poll returns that trigger.  Only the polling thread may
- * call. */
+/* Take out up to max triggers without waiting; returns their number, 0 if all lanes are empty.  A poll scans groups of 64 lanes and
+ * returns the triggers of the first group that has any, so that they need not wait for a scan of the others.  If a scan finds more
+ * than max triggers, the next polls return the rest without a new scan, so a small max, which allows an early release, costs
+ * little.  Lanes are served in turn: after a batch from a lane that is always full, the scan begins with the next lane.  Of each
+ * lane, at most as many triggers as it has slots are taken out and not released.  Everything that the kernel wrote before a
+ * push_release is visible when poll returns that trigger.  Only the polling thread may call. */
 unsigned gpul_fifo_poll(gpul_fifo *f, gpul_fifo_item *items, unsigned max);
 
-/* A run: consecutive triggers of one lane, read in place in the ring, which saves a copy for programs that read millions. */
+/* A run: consecutive triggers of one lane, which the caller reads in place, in the ring.  This saves a copy for programs that read
+ * millions of triggers. */
 typedef struct gpul_fifo_run {
 	const struct gpul_trigger *triggers; /* n triggers, valid until the next release or poll; another process may
 					       * change them, so read each word only once */
@@ -149,22 +147,21 @@ typedef struct gpul_fifo_run {
 	uint32_t lane, n;
 } gpul_fifo_run;
 
-/* Take out triggers like gpul_fifo_poll(), but consecutive ones of one lane, without copying them.  Returns their number; if
- * it is 0, *run is untouched.  Only the polling thread may call. */
+/* Take out triggers like gpul_fifo_poll(), but consecutive ones of one lane, without copying them.  Returns their number; if it is
+ * 0, *run is untouched.  Only the polling thread may call. */
 unsigned gpul_fifo_poll_run(gpul_fifo *f, gpul_fifo_run *run, unsigned max);
-/* Release all triggers that poll has returned: their slots are free, and kernels that sync on them continue.  Release as soon
- * as a batch has been handled; it costs one store per lane, whatever the number of triggers.  Only the polling thread may
- * call. */
+/* Release all triggers that poll has returned: their slots are free, and kernels that sync on them continue.  Release as soon as a
+ * batch has been handled; it costs one store per lane, whatever the number of triggers.  Only the polling thread may call. */
 void gpul_fifo_release(gpul_fifo *f);
-/* Release the positions of one lane below upto, which poll must have returned.  For work that ends after the next
+/* Release the positions of one lane below upto, which poll must have returned; for triggers whose work ends only after the next
  * poll.  Only the polling thread may call. */
 void gpul_fifo_release_lane(gpul_fifo *f, unsigned lane, uint64_t upto);
 
 /* Abort: end every wait of the kernels with a code other than 0; later codes are ignored.  Pushes that need not wait still succeed,
- * and poll still returns their triggers.  Any thread may call, also while another thread polls. */
+ * and poll still returns their triggers.  Any thread may call, even while another thread polls. */
 void gpul_fifo_abort(gpul_fifo *f, uint32_t code);
 /* Return the abort code, from the CPU or from a kernel (its low 32 bits); 0: not aborted.  This call, and each poll that scans,
- * copies a kernel's code into the abort words of all lanes.  Any thread may call, also while another thread polls. */
+ * copies a kernel's code into the abort words of all lanes.  Any thread may call, even while another thread polls. */
 uint32_t gpul_fifo_aborted(gpul_fifo *f);
 
 /** Empty the FIFO after an abort: each lane begins at position 0 again, and the abort code is cleared.
@@ -183,9 +180,8 @@ gpul_status gpul_fifo_reset(gpul_fifo *f, gpul_error *err);
 
 /** Ask the operating system to mark the FIFO at the moment this process is killed or exits (core/thread/lifeline.h).
  *
- * A pidfd or a socket reports it only after the process' memory has been freed, which takes long for a large
- * process.  After gpul_fifo_close(), which ends the lifeline, the FIFO is not marked.  A second call changes
- * nothing.
+ * A pidfd or a socket reports it only after the process' memory has been freed, which takes long for a large process.  After
+ * gpul_fifo_close(), which ends the lifeline, the FIFO is not marked.  A second call changes nothing.
  *
  * @f  this process has the CPU's end
  * Errors  gpul_lifeline_hold()'s */

@@ -23,8 +23,8 @@ struct gpul_trigger {
 	unsigned long long word[2];
 };
 
-/* What the CPU writes for the kernels about one lane.  Each lane has a separate cache line,
- * because reads of one line are serialised.  A kernel reads both words with one load. */
+/* The words that the CPU writes for the kernels about one lane.  Each lane has a separate cache line, because reads of one line are
+ * serialised.  A kernel reads both words with one load. */
 struct gpul_fifo_line {
 	unsigned long long tail;  /* positions below tail have been handled: their slots are free */
 	unsigned long long abort; /* 0, or a code that ends every wait of the kernels */
@@ -32,7 +32,7 @@ struct gpul_fifo_line {
 };
 
 enum {
-	GPUL_FIFO_MAGIC = 0x4f464947, /* the text "GIFO" */
+	GPUL_FIFO_MAGIC = 0x4f464947, /* the bytes "GIFO" as a little-endian number */
 	GPUL_FIFO_VERSION = 1,
 	GPUL_FIFO_MAX_LANES = 4096,
 	GPUL_FIFO_MAX_SLOTS = 1 << 24, /* slots of all lanes together */
@@ -43,7 +43,7 @@ enum {
 struct gpul_fifo_header {
 	unsigned int magic, version;
 	unsigned int lanes;      /* number of rings; a power of two */
-	unsigned int lane_shift; /* each has 1 << lane_shift slots */
+	unsigned int lane_shift; /* each lane has 1 << lane_shift slots */
 	unsigned long long bytes;
 	unsigned int life[2]; /* lifelines of the kernels' and of the proxy's process: core/thread/lifeline.h; 0: not held */
 	unsigned long long zero0[4];
@@ -85,8 +85,8 @@ enum gpul_fifo_result {
 	GPUL_FIFO_TIMED_OUT = 1, /* the tail did not reach the wanted position within the time-out */
 	GPUL_FIFO_ABORTED = 2,   /* the proxy or another kernel thread aborted the FIFO */
 	GPUL_FIFO_BUSY = 3,      /* gpul_fifo_own: another thread owns the lane */
-	GPUL_FIFO_REFUSED = 4,   /* a value does not fit into the trigger, and nothing was pushed; only functions that mention it
-				   * return it */
+	GPUL_FIFO_REFUSED = 4,   /* a value does not fit into the trigger, so nothing was pushed; only functions whose
+				  * comments mention REFUSED return this */
 };
 
 /* Abort codes that gpuload sets.  If a handler fails, the code is its gpul_status (core/error.h), which is smaller. */

@@ -26,7 +26,7 @@ extern "C" {
  * Returns   GPUL_OK, or an error that ends the proxy */
 typedef gpul_status (*gpul_proxy_handler)(void *context, gpul_fifo *fifo, const gpul_fifo_item *items, unsigned n, gpul_error *err);
 
-/** Called in each turn of the proxy's loop, also when the FIFOs are empty, to handle completions and time-outs.
+/** Called in each turn of the proxy's loop, even when the FIFOs are empty, to handle completions and time-outs.
  *
  * @context  as in gpul_proxy_desc
  * @busy     false on entry; set to true while work is pending: then the thread does not sleep, and a drain goes on waiting
@@ -66,20 +66,18 @@ typedef struct gpul_proxy_desc {
 	gpul_proxy_pin pin;
 	int pin_number;        /* number of the node or CPU, if pin is NODE or CPU */
 	unsigned batch;        /* limit of the triggers between two releases of a FIFO; 0: GPUL_PROXY_BATCH */
-	bool release_later;    /* true: the thread does not release triggers; handlers and
-				 * progress call gpul_fifo_release_lane() when the work is
-				 * done */
+	bool release_later;    /* true: the thread does not release triggers; handlers and progress call gpul_fifo_release_lane()
+			        * when the work is done */
 	uint64_t spin_ns;      /* time that the thread spins after the last trigger before it sleeps; 0:
 				 * GPUL_PROXY_SPIN_NS; GPUL_PROXY_SPIN_ALWAYS: it never sleeps */
 	uint64_t max_sleep_ns; /* limit of the latency that a sleep may add; 0: GPUL_PROXY_SLEEP_NS.  The thread subtracts
 				 * the delay with which recent sleeps ended; if nothing remains, it yields instead.  On a
 				 * busy machine sleeps can take longer: see longest_sleep_ns in gpul_proxy_stats */
-	const int *watch_fds;  /* descriptors that become readable or hang up when another process ends (a pidfd, a
-				 * socket); borrowed, the array is copied.  A sleeping thread notices this at once, a
-				 * working one within a millisecond plus the current batch (eight batches if handlers
-				 * have just become slow).  Not needed for a process that has called
-				 * gpul_fifo_gpu_hold_lifeline(): its death is detected sooner, at the latest after one
-				 * sleep, and gives the same error */
+	const int *watch_fds;  /* descriptors that become readable or hang up when another process ends (a pidfd, a socket);
+			        * borrowed, the array is copied.  A sleeping thread notices this immediately, a working one within a
+			        * millisecond after the current batch (after eight batches if handlers have just become slow).  Not
+			        * needed for a process that has called gpul_fifo_gpu_hold_lifeline(): its death is detected sooner,
+			        * at the latest after one sleep, and gives the same error */
 	unsigned n_watch_fds;
 } gpul_proxy_desc;
 
@@ -89,10 +87,10 @@ typedef struct gpul_proxy_stats {
 	uint64_t empty_polls; /* number of turns in which all FIFOs were empty */
 	uint64_t sleeps, slept_ns;
 	uint64_t longest_sleep_ns; /* the longest sleep so far; it should not exceed max_sleep_ns */
-	uint64_t late_ns;          /* four of five recent sleeps ended at most this time too late */
+	uint64_t late_ns;          /* four of five recent sleeps ended no later than this after their time */
 	uint64_t handler_ns;       /* time in handlers, estimated from one batch in 64 */
 	uint64_t cpu_ns;           /* processor time of the thread */
-	uint64_t elapsed_ns;       /* from the start until now, or until the thread ended */
+	uint64_t elapsed_ns;       /* time from the thread's start until now, or until its end */
 	int cpu;                   /* the CPU to which the thread is pinned; -1: not pinned */
 	bool running;              /* false: the thread has ended with an error */
 } gpul_proxy_stats;
@@ -127,10 +125,9 @@ gpul_status gpul_proxy_drain(gpul_proxy *p, int timeout_ms, gpul_error *err);
  * first.  If the FIFOs are empty, nothing is aborted: kernels that push later wait for the next proxy.
  *
  * @p  a started proxy; NULL is fine
- * Errors  the first error of a handler or of progress; GPUL_ESYS native = ECANCELED: a kernel timed out or gpul_fifo_abort()
- *         was called (the message gives the code); native = EPIPE: the process of a watch_fd or
- *         of a FIFO's kernels has ended; GPUL_EINVAL called by a handler of this proxy, without
- *         any effect
+ * Errors  the first error of a handler or of progress; GPUL_ESYS native = ECANCELED: a kernel timed out or gpul_fifo_abort() was
+ *         called (the message gives the code); native = EPIPE: the process of a watch_fd or of a FIFO's kernels has ended;
+ *         GPUL_EINVAL called by a handler of this proxy, without any effect
  * Threads one thread, when no other thread uses p any more; handlers may not call */
 gpul_status gpul_proxy_stop(gpul_proxy *p, gpul_error *err);
 
@@ -140,7 +137,7 @@ gpul_status gpul_proxy_stop(gpul_proxy *p, gpul_error *err);
  * Errors  as gpul_proxy_stop() */
 gpul_status gpul_proxy_failed(gpul_proxy *p, gpul_error *err);
 
-/* Copy the counters.  Any thread may call, at any time. */
+/* Copy the counters.  Any thread may call at any time. */
 void gpul_proxy_get_stats(gpul_proxy *p, gpul_proxy_stats *out);
 
 #ifdef __cplusplus

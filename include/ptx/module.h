@@ -30,7 +30,7 @@
 extern "C" {
 #endif
 
-typedef uint32_t gpul_ptx_str;   /* an index into the module's names; 0 is "" */
+typedef uint32_t gpul_ptx_str;   /* an index into the module's strings; 0 is "" */
 #define GPUL_PTX_NONE UINT32_MAX /* means "no such row" in every index below */
 
 /* ---- operands ---------------------------------------------------------------------------- */
@@ -122,9 +122,9 @@ typedef struct gpul_ptx_init { /* one element of an initializer */
 		GPUL_PTX_INIT_F64,
 		GPUL_PTX_INIT_SYMBOL,
 		GPUL_PTX_INIT_OPEN,
-		GPUL_PTX_INIT_CLOSE, /* the braces { and } */
-		GPUL_PTX_INIT_PROPERTY
-	} kind;                     /* a property of a .texref, .samplerref, .surfref: "filter_mode = nearest" */
+		GPUL_PTX_INIT_CLOSE,   /* OPEN and CLOSE: the braces { and } */
+		GPUL_PTX_INIT_PROPERTY /* a property of a .texref, .samplerref, .surfref: "filter_mode = nearest" */
+	} kind;
 	uint8_t ref_kind;           /* SYMBOL: MODULE_VAR or FUNC */
 	bool generic;               /* SYMBOL: true for generic(name) */
 	uint8_t mask_byte;          /* SYMBOL: the byte that a mask selects, 1 .. 8: 0xFF00(name) is 2; 0: no mask */
@@ -145,8 +145,7 @@ enum { GPUL_PTX_ATTRIBUTE_MANAGED = 1, GPUL_PTX_ATTRIBUTE_UNIFIED = 2 };
 
 typedef struct gpul_ptx_var { /* a variable or a parameter */
 	gpul_ptx_str name;
-	uint16_t space;               /* gpul_ptx_mod: GPUL_PTX_MOD_GLOBAL CONST SHARED LOCAL PARAM TEX; REG: a .reg
-	                          * parameter of a .func */
+	uint16_t space;               /* gpul_ptx_mod: GPUL_PTX_MOD_GLOBAL CONST SHARED LOCAL PARAM TEX; REG: a .reg parameter of a .func */
 	uint16_t type;                /* gpul_ptx_mod: GPUL_PTX_MOD_F32, B8 ... also TEXREF SAMPLERREF SURFREF */
 	uint8_t vector;               /* 1, 2 or 4 */
 	uint8_t linkage;              /* a value of gpul_ptx_linkage */
@@ -209,11 +208,10 @@ typedef struct gpul_ptx_func {
 	gpul_ptx_var *params, *rets, *vars;
 	uint32_t n_params, n_rets, n_vars;
 	gpul_ptx_regs *regs;
-	uint32_t n_regs;      /* number of rows of regs */
-	uint32_t n_flat_regs; /* number of registers, counting each element of a vector register */
-	uint32_t
-		n_module_regs; /* the registers below this number belong to the module: the first rows of regs repeat those rows of module->regs that are
-	 * declared before this function */
+	uint32_t n_regs;        /* number of rows of regs */
+	uint32_t n_flat_regs;   /* number of registers, counting each element of a vector register */
+	uint32_t n_module_regs; /* registers with lower numbers belong to the module: the first rows of regs are copies of those rows of
+				     * module->regs that are declared before this function */
 	gpul_ptx_label *labels;
 	uint32_t n_labels;
 	gpul_ptx_inst *insts;
@@ -245,7 +243,7 @@ typedef struct gpul_ptx_section {
 	gpul_ptx_str name;
 	gpul_ptx_str text;
 } gpul_ptx_section;
-/* rows of module->funcs */
+/* indices into module->funcs */
 typedef struct gpul_ptx_alias {
 	uint32_t alias, aliasee;
 } gpul_ptx_alias;
@@ -284,8 +282,8 @@ typedef struct gpul_ptx_module {
 	const char **extra_mods;
 	uint32_t n_extra_mods;     /* names of modifiers that vocabulary.h lacks */
 	void *storage;             /* the arena that owns all tables above; NULL: bodies owns them */
-	struct ptx_bodies *bodies; /* of gpul_ptx_parse_lazy(); else NULL */
-	uint32_t n_others;         /* owners that gpul_ptx_module_share() added */
+	struct ptx_bodies *bodies; /* the bodies of a module from gpul_ptx_parse_lazy(); else NULL */
+	uint32_t n_others;         /* number of owners that gpul_ptx_module_share() added */
 } gpul_ptx_module;
 
 /** Parse PTX text.
@@ -315,7 +313,7 @@ gpul_ptx_module *gpul_ptx_module_share(gpul_ptx_module *m);
  * @file_name  for messages only
  * @out        owned by the caller: gpul_ptx_module_destroy(); untouched on failure
  * Errors  GPUL_EFORMAT as gpul_ptx_parse(), for errors outside of bodies; GPUL_ENOMEM, also when the process may not reserve
- *         addresses, some 100 times text_bytes: gpul_ptx_parse() needs none */
+ *         an address range of some 100 times text_bytes, which gpul_ptx_parse() does not need */
 gpul_status gpul_ptx_parse_lazy(const char *text, size_t text_bytes, const char *file_name, gpul_ptx_module **out, gpul_error *err);
 
 /** Parse the body of the function in this row of m->funcs, unless it has been parsed.  Does nothing for other modules than those
@@ -324,7 +322,7 @@ gpul_status gpul_ptx_parse_lazy(const char *text, size_t text_bytes, const char 
  * @m    the module; a share of it is enough
  * @row  the function's row of m->funcs
  * Errors  GPUL_EFORMAT, GPUL_ENOMEM; after the first error each call for a body that has not been parsed fails
- * Threads any thread, also while others read the functions that have been parsed */
+ * Threads any thread, even while others read the functions that have been parsed */
 gpul_status gpul_ptx_need_body(gpul_ptx_module *m, uint32_t row, gpul_error *err);
 
 /** Limit the registers of kernels, as -maxrregcount and CU_JIT_MAX_REGISTERS do: adds .maxnreg to each kernel, except kernels with
@@ -372,8 +370,8 @@ size_t gpul_ptx_print_inst(const gpul_ptx_module *m, const gpul_ptx_func *f, con
  * no such function.  O(n_funcs). */
 const gpul_ptx_func *gpul_ptx_find_func(const gpul_ptx_module *m, const char *name);
 
-/** True if code for the module's .target runs on a GPU of compute capability `sm`, such as 90: a plain target also runs on newer
- * GPUs, sm_100f on GPUs of its family, sm_90a only on its own architecture. */
+/** True if code for the module's .target runs on a GPU of compute capability `sm`, such as 90: a target without suffix also runs on
+ * newer GPUs, sm_100f on GPUs of its family, sm_90a only on its own architecture. */
 static inline bool gpul_ptx_runs_on(const gpul_ptx_module *m, unsigned sm)
 {
 	if (m->sm_suffix == 'a')

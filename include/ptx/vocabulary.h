@@ -128,8 +128,7 @@ extern "C" {
 	X(LD_REDUCE, "ld_reduce") X(ST, "st") X(ACC__F32, "acc::f32") X(ACC__F16, "acc::f16")
 /* clang-format on */
 
-/* Special registers, without the '%': PTX ISA 9.0, chapter 10.  TID is the whole vector, as in mov.v4.u32 v, %tid; its
- * .w is always 0. */
+/* Special registers, without the '%': PTX ISA 9.0, chapter 10.  TID is the whole vector, as in mov.v4.u32 v, %tid; its .w is always 0. */
 /* clang-format off */
 #define GPUL_PTX_SPECIALS(X) \
 	X(TID_X, "tid.x") X(TID_Y, "tid.y") X(TID_Z, "tid.z") X(NTID_X, "ntid.x") \

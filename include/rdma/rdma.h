@@ -12,8 +12,8 @@
  * n-th send of one end fills the n-th receive of the other.  A put needs no receive: it writes into memory that the peer has
  * registered, and then raises a step there.
  *
- * Every wait ends: a request can have a deadline, and each connection also has a socket, which reports the death of the peer's
- * process at once.  The first failure ends all requests of a connection with the same record (gpul_rdma_failure); the
+ * Every wait ends: a request can have a deadline, and each connection also has a socket, which immediately reports the death of the
+ * peer's process.  The first failure ends all requests of a connection with the same record (gpul_rdma_failure); the
  * connection must then be closed.
  *
  * Transfers make progress only inside gpul_rdma_test(), gpul_rdma_wait() and gpul_rdma_progress(): call one of them often. */
@@ -36,22 +36,19 @@ typedef struct gpul_rdma_conn gpul_rdma_conn;
 
 /* How GPU memory is accessed. */
 typedef enum gpul_rdma_gpu_direct {
-	GPUL_RDMA_GPU_DIRECT_AUTO, /* by the fabric itself, through dma-buf, if possible; else
-					  * staged */
-	GPUL_RDMA_GPU_DIRECT_YES,  /* by the fabric itself; if that is not possible, the
-					  * registration fails, because there are no staging buffers.
-					  * The software driver's device memory is CPU memory, which
-					  * every fabric can access */
+	GPUL_RDMA_GPU_DIRECT_AUTO, /* by the fabric itself, through dma-buf, if possible; else staged */
+	GPUL_RDMA_GPU_DIRECT_YES,  /* by the fabric itself; if that is not possible, the registration fails, because there are no
+				    * staging buffers.  The software driver's device memory is CPU memory, which every fabric can
+				    * access */
 	GPUL_RDMA_GPU_DIRECT_NO,   /* through staging buffers */
 } gpul_rdma_gpu_direct;
 
-/* 0 or NULL is the default of every field, except device.gpu and device.gid_index, whose
- * default is -1. */
+/* 0 or NULL is the default of every field, except device.gpu and device.gid_index, whose default is -1. */
 typedef struct gpul_rdma_desc {
 	const char *backend; /* "verbs", "libfabric", or NULL: verbs if there is a usable NIC, else libfabric */
 	gpul_rdma_device_desc device;
-	unsigned n_qps;         /* number of queue pairs of a connection; 0 means 1.  The connecting side's values of this and the
-					  * next four fields are used for both */
+	unsigned n_qps;         /* number of queue pairs of a connection; 0 means 1.  For this and the next four fields, both
+					  * sides use the values of the connecting side */
 	unsigned depth;         /* operations in flight per queue pair; 0 means 256 */
 	uint32_t segment_bytes; /* a longer message is sent in segments of this size; 0 means 1 MiB */
 	uint32_t stripe_bytes;  /* a segment is divided only into stripes of at least this size; 0 means 16 KiB */
@@ -59,18 +56,15 @@ typedef struct gpul_rdma_desc {
 	int lease_ms;       /* a peer that is silent for this time is considered dead; 0 means 5000 */
 	size_t cache_bytes; /* CPU memory that stays registered after gpul_rdma_unregister(), for a later
 					  * registration; 0: none.  See gpul_rdma_forget() */
-	unsigned n_stages;  /* staging buffers per direction and connection, for GPU memory that the fabric
-					  * cannot access; 0 means 16 */
+	unsigned n_stages;  /* staging buffers per direction and connection, for GPU memory that the fabric cannot access; 0 means 16 */
 	gpul_rdma_gpu_direct gpu_direct;
-	const char *secret; /* both ends of a connection must prove that they know it.
-					  * NULL or "": no proof, so any program that can reach the
-					  * port can connect */
+	const char *secret; /* both ends of a connection must prove that they know it.  NULL or "": no proof, so any program that
+			     * can reach the port can connect */
 } gpul_rdma_desc;
 
 /** Open a NIC or provider.
  *
- * The choice and its reason are logged once (info; a notice if there is no NIC and the user has
- * not chosen libfabric).
+ * The choice and its reason are logged once (info; a notice if there is no NIC and the user has not chosen libfabric).
  *
  * @desc  copied; NULL: all defaults
  * @out   owned by the caller: gpul_rdma_close(); untouched on failure
@@ -86,12 +80,11 @@ void gpul_rdma_about(const gpul_rdma *r, gpul_rdma_device_info *out);
 /* ---- memory ---------------------------------------------------------------------------------------------- */
 
 /* How registered memory is used.  Data may be written in relaxed order, which is faster on some
- * machines; the write of a step must not pass the data before it. */
+ * machines; the write of a step must not become visible before the data that was written before it. */
 typedef enum gpul_rdma_use {
 	GPUL_RDMA_DATA,   /* messages, and the data of puts */
 	GPUL_RDMA_STEPS,  /* also the steps of puts */
-	GPUL_RDMA_SOURCE, /* only data that this end sends or puts: no peer can write it.  Never
-			   * cached */
+	GPUL_RDMA_SOURCE, /* only data that this end sends or puts: no peer can write it.  Never cached */
 } gpul_rdma_use;
 
 /* A peer that may write a part of a DATA or STEPS region, because of a receive or an offer, knows the region's key: as long as the region
@@ -150,9 +143,8 @@ gpul_status gpul_rdma_register_pieces(gpul_rdma *r, const gpul_rdma_memory *piec
 /* Unregister a region, which no request may be using.  NULL is fine. */
 void gpul_rdma_unregister(gpul_rdma_region *region);
 
-/* With desc.cache_bytes: remove CPU memory from the cache.  Call it before cached memory is
- * unmapped or freed; otherwise new memory at the same address gets the old registration, and the
- * NIC accesses the old pages.  Any thread may call. */
+/* With desc.cache_bytes: remove CPU memory from the cache.  Call it before cached memory is unmapped or freed; otherwise new memory
+ * at the same address gets the old registration, and the NIC accesses the old pages.  Any thread may call. */
 void gpul_rdma_forget(gpul_rdma *r, void *at, size_t bytes);
 
 /* Return the region's pieces and properties; valid as long as the region.  Any thread may call. */
@@ -183,9 +175,10 @@ void gpul_rdma_listener_close(gpul_rdma_listener *l); /* accepts NULL */
 
 /** Listen for connections that prove a secret of this listener.
  *
- * A program that gives each listener another secret, and the secret with the address to one peer, accepts no one else.
+ * If a program gives each listener a different secret, and passes the listener's address and secret to one peer, no other process
+ * can connect to that listener.
  *
- * @r        as gpul_rdma_listen(), like the rest
+ * @r        as in gpul_rdma_listen()
  * @address  "[HOST][:PORT]", "unix:PATH", or NULL
  * @secret   copied; used instead of desc.secret.  NULL: desc.secret
  * @out      owned by the caller: gpul_rdma_listener_close(); untouched on failure
@@ -199,8 +192,8 @@ const char *gpul_rdma_listener_address(const gpul_rdma_listener *l);
 /** Wait for the next connection.
  *
  * Connections that send invalid data, or nothing for 10 s, are closed and logged; the wait
- * continues.  With desc.secret, so are those that do not prove that they know it; the text of a
- * time-out describes the last one by its address and, if it is on this machine, its user.
+ * continues.  With desc.secret, connections that do not prove that they know it are closed, too; the text of
+ * a time-out describes the last of them by its address and, if it comes from this machine, its user.
  *
  * @l           listener
  * @timeout_ms  < 0: no limit
@@ -209,19 +202,17 @@ const char *gpul_rdma_listener_address(const gpul_rdma_listener *l);
  * Threads the listener's thread */
 gpul_status gpul_rdma_accept(gpul_rdma_listener *l, int timeout_ms, gpul_rdma_conn **out, gpul_error *err);
 
-/** Accept only connections of one identity: a connection that proves another one is refused,
- * and the wait continues.
+/** Accept only connections of one identity: a connection that proves another one is refused, and the wait continues.
  *
  * @l           listener of a device with a secret; without one, no identity is known, and any connection is accepted
- * @as          the identity that the other end passes to gpul_rdma_connect_as(); NULL: any
- * identity, see gpul_rdma_conn_about()
+ * @as          the identity that the other end passes to gpul_rdma_connect_as(); NULL: any identity, see gpul_rdma_conn_about()
  * @timeout_ms  < 0: no limit
  * @out         owned by the caller: gpul_rdma_conn_close(); untouched on failure
  * Errors  as gpul_rdma_accept()
  * Threads the listener's thread */
 gpul_status gpul_rdma_accept_as(gpul_rdma_listener *l, const gpul_rdma_identity *as, int timeout_ms, gpul_rdma_conn **out, gpul_error *err);
 
-/** Connect to a listener; keeps trying as long as no process listens there.
+/** Connect to a listener; tries again until the time-out while no process listens there.
  *
  * @r           borrowed; must outlive *out
  * @address     as gpul_rdma_listener_address()
@@ -245,7 +236,7 @@ gpul_status gpul_rdma_connect_as(gpul_rdma *r, const char *address, const gpul_r
 
 /** Connect to a listener that has a secret of its own.
  *
- * @r           as gpul_rdma_connect_as(), like the rest
+ * @r           as in gpul_rdma_connect_as()
  * @address     as gpul_rdma_listener_address()
  * @secret      the secret of gpul_rdma_listen_secret(); NULL: desc.secret
  * @as          identity of the connection; NULL: all zero
@@ -266,9 +257,8 @@ void gpul_rdma_conn_close(gpul_rdma_conn *c);
 typedef struct gpul_rdma_conn_info {
 	char peer[64];               /* address, or path, of the peer */
 	char peer_host[64];          /* name of the peer's host, as the peer reports it */
-	int peer_pid;                /* as the peer reports it */
-	gpul_rdma_identity identity; /* with a secret: the identity of the connection, which both
-				       * ends have proved; else all 0 */
+	int peer_pid;                /* process id of the peer, as the peer reports it */
+	gpul_rdma_identity identity; /* with a secret: the identity of the connection, which both ends have proved; else all 0 */
 	unsigned n_qps, depth;
 	uint32_t segment_bytes;
 	uint64_t notice_ns;        /* a dead or unreachable peer causes an error within this time, with or without requests */
@@ -300,9 +290,8 @@ typedef struct gpul_rdma_buffer {
 
 /** Send a message; the buffer must not change until the request has ended.
  *
- * GPU memory is read by the NIC, or by streams of the send path: the kernels and copies that write it must have ended
- * (synchronize the stream or context).  This includes cuMemcpyHtoD() of a few bytes, which may return before its data has
- * arrived.
+ * The NIC, or a stream of the send path, reads GPU memory, so the kernels and copies that write the message must have ended
+ * (synchronize their stream or context).  This includes cuMemcpyHtoD() of a few bytes, which may return before its data has arrived.
  *
  * @c           connection
  * @buffer      message and tag
@@ -313,7 +302,7 @@ typedef struct gpul_rdma_buffer {
  * Threads the connection's thread */
 gpul_status gpul_rdma_isend(gpul_rdma_conn *c, const gpul_rdma_buffer *buffer, int timeout_ms, gpul_rdma_request *out, gpul_error *err);
 
-/* True if a send with this tag takes a slot at once: no earlier send of this end waits for slots, and the peer's next receive, or a free
+/* True if a send with this tag gets a slot immediately: no earlier send of this end waits for slots, and the peer's next receive, or a free
  * buffer of its next multi-receive, has this tag.  It does not make progress: slots arrive in gpul_rdma_progress().  False
  * after a failure.  The connection's thread. */
 bool gpul_rdma_may_send(gpul_rdma_conn *c, uint32_t tag);
@@ -344,7 +333,7 @@ gpul_status gpul_rdma_put(gpul_rdma_conn *c, const gpul_rdma_put_desc *put, int 
 
 /** Make received data in GPU memory visible to kernels that are already running.
  *
- * Kernels that are launched later see it without a flush.  For CPU memory and staged memory it ends at once.
+ * Kernels that are launched later see it without a flush.  For CPU memory and staged memory, the request ends immediately.
  *
  * @c           connection
  * @buffer      the received data, or any part of it
@@ -363,8 +352,7 @@ gpul_status gpul_rdma_iflush(gpul_rdma_conn *c, const gpul_rdma_buffer *buffer, 
  * @done     true: it has ended
  * @bytes    the bytes of each message, when *done; an array of n for a multi-receive; NULL: not wanted
  * @err      explains a failure
- * Errors  GPUL_EINVAL no such request; the connection's failure (gpul_rdma_conn_failed() gives the
- *         record)
+ * Errors  GPUL_EINVAL no such request; the connection's failure (gpul_rdma_conn_failed() gives the record)
  * Threads the connection's thread */
 gpul_status gpul_rdma_test(gpul_rdma_conn *c, gpul_rdma_request request, bool *done, uint64_t *bytes, gpul_error *err);
 
@@ -380,9 +368,8 @@ gpul_status gpul_rdma_wait(gpul_rdma_conn *c, gpul_rdma_request request, uint64_
 
 /** Make progress: post what can be posted, read completions, check deadlines.
  *
- * If the peer's process ends, everything that it has sent is received before the failure is
- * reported: its messages complete the receives, and its puts are in memory.  So after a failure,
- * read that memory once more.
+ * If the peer's process ends, everything that it has sent is received before the failure is reported: its messages complete the
+ * receives, and its puts are in memory.  So after a failure, read that memory once more.
  *
  * @c     connection
  * @busy  true: requests or operations are in flight; NULL: not wanted

@@ -10,12 +10,11 @@
  *            ┊                                              ┊
  *            │ <───────── blocks and descriptors ─────────> │   gpul_boot_allgather(), _barrier(), _exchange_fds() ...
  *
- * Over several hosts (hosts/), the lowest rank of each host is its leader, and does for its host what rank 0 does above;
+ * Over several hosts (hosts/), the lowest rank of each host is its leader, and acts for its host as rank 0 does above;
  * the leaders are connected to rank 0 over TCP.
  *
- * The sockets are meant for set-up: each call takes tens of microseconds.  Every wait has a deadline; the message of a
- * time-out names the ranks that have not arrived.  A failed call fails the job: every rank reports the same cause
- * (roster.h). */
+ * The sockets are meant for set-up: each call takes tens of microseconds.  Every wait has a deadline; the message of a time-out
+ * names the ranks that have not arrived.  A failed call fails the job: every rank reports the same cause (roster.h). */
 #ifndef GPULOAD_COMM_BOOTSTRAP_BOOT_H
 #define GPULOAD_COMM_BOOTSTRAP_BOOT_H
 
@@ -35,7 +34,7 @@ enum { GPUL_BOOT_MAX_FDS = 64 };
 
 /** Connect to the other ranks of the job.  Returns when all ranks have arrived.
  *
- * Several ranks may be threads of one process.  After all ranks have met, a job may be opened again under the same name.
+ * Several ranks may be threads of one process.  Once all ranks have connected, another job may be opened under the same name.
  *
  * @job         copied
  * @timeout_ms  how long this rank waits for the others; -1: without limit
@@ -46,9 +45,9 @@ enum { GPUL_BOOT_MAX_FDS = 64 };
  * Source  Linux unix(7), memfd_create(2), tcp(7) */
 gpul_status gpul_boot_open(const gpul_comm_job *job, int timeout_ms, gpul_boot **out, gpul_error *err);
 
-/* Leave the job; the other ranks do not report this as a death.  Over several hosts, it may wait up to a second if the network does
- * not accept the goodbye message.  NULL is fine; cannot fail.  No other thread may use the boot, and the callback of
- * gpul_boot_watch() must not call this. */
+/* Leave the job; the other ranks do not treat this as the death of a process.  Over several hosts, it may wait up to a second if
+ * the network does not accept the goodbye message.  NULL is fine; cannot fail.  No other thread may use the boot, and the callback
+ * of gpul_boot_watch() must not call this. */
 void gpul_boot_close(gpul_boot *b);
 
 /* This process' rank, and the number of ranks. */
@@ -69,21 +68,19 @@ const char *gpul_boot_host_name(const gpul_boot *b, int rank);
  * @bytes       size of a block, the same in all ranks; may be 0.  Meant for up to some MiB
  * @all         size * bytes bytes, filled in the order of the ranks; undefined on failure
  * @timeout_ms  -1: without limit
- * Errors  GPUL_EINVAL a call by two threads at once; GPUL_EUNSUPPORTED the ranks make different calls, or a rank ended, left or
- *         failed; GPUL_ESYS native = ETIMEDOUT: time-out (the message names the ranks).  After a failure, all further calls
- *         fail
+ * Errors  GPUL_EINVAL two threads call at the same time; GPUL_EUNSUPPORTED the ranks make different calls, or a rank ended, left or
+ *         failed; GPUL_ESYS native = ETIMEDOUT: time-out (the message names the ranks).  After a failure, all further calls fail
  * Threads any thread, but one call at a time */
 gpul_status gpul_boot_allgather(gpul_boot *b, const void *mine, size_t bytes, void *all, int timeout_ms, gpul_error *err);
 
-/* One round trip between rank 0 and the first rank of another host: times of gpul_clock_ns() of both hosts. */
+/* One measurement: a message from rank 0 to the first rank of another host, and the reply, with times of gpul_clock_ns() of both hosts. */
 typedef struct gpul_boot_stamp {
-	uint64_t before_ns, after_ns; /* rank 0's clock: before the question, after the
-					* answer */
-	uint64_t there_ns;            /* the other host's clock, at an unknown time in between */
+	uint64_t before_ns, after_ns; /* rank 0's clock, before it sent the message and after the reply came */
+	uint64_t there_ns;            /* the other host's clock, between these two times */
 } gpul_boot_stamp;
 
 /** Compare the clocks of the hosts: rank 0 asks the lowest rank of each other host n_rounds times for its time.  All ranks call
- * it; those that are not asked return at once.
+ * this; ranks that take no part return immediately.
  *
  * @b           the same call in all ranks, in the same order
  * @n_rounds    round trips with each host, the same in all ranks
@@ -111,8 +108,7 @@ gpul_status gpul_boot_barrier(gpul_boot *b, int timeout_ms, gpul_error *err);
 /** Wait until all ranks have called this, without a time-out for ranks whose processes run.
  *
  * @b          the same call in all ranks, in the same order
- * @silent_ms  if the process of a rank does not run for this time (SIGSTOP), the job fails; -1: without
- *             limit
+ * @silent_ms  if the process of a rank does not run for this time (SIGSTOP), the job fails; -1: without limit
  * Errors  as gpul_boot_allgather()
  * Threads any thread, but one call at a time */
 gpul_status gpul_boot_last_barrier(gpul_boot *b, int silent_ms, gpul_error *err);

@@ -16,15 +16,15 @@ enum { GPUL_COMM_ADDRESS_BYTES = 264, GPUL_COMM_SECRET_BYTES = 132, GPUL_COMM_LE
 typedef struct gpul_comm_job {
 	int rank, size;                        /* 0 <= rank < size <= GPUL_COMM_MAX_RANKS */
 	char name[GPUL_COMM_JOB_BYTES];        /* equal in all ranks of a job, different between jobs: letters, digits, '.', '_', '-' */
-	char host[GPUL_COMM_HOST_BYTES];       /* name of this rank's host, of the same characters; "": that of the machine */
+	char host[GPUL_COMM_HOST_BYTES];       /* name of this rank's host, of the same characters as .name; "": the machine's host name */
 	char address[GPUL_COMM_ADDRESS_BYTES]; /* in the form "HOST:PORT" where rank 0 listens; "": all ranks meet on this machine */
-	char interface[GPUL_COMM_HOST_BYTES];  /* with an address, rank 0 only: the interface, or its IP address, to listen on; "":
-					        * as the address says */
+	char interface[GPUL_COMM_HOST_BYTES];  /* only for rank 0, with an address: the interface, or its IP address, to listen on;
+					        * "": the host part of the address */
 	char secret[GPUL_COMM_SECRET_BYTES];   /* with an address: equal in all ranks, at least 16 characters; never sent */
 	const char *source;                    /* static: "gpuload", "pmix", "torchrun", "srun" or "single" */
 } gpul_comm_job;
 
-/** Find the job of this process in its environment.  It uses the first launcher of this list whose variables are set:
+/** Find the job of this process in its environment.  The job is that of the first launcher in this list whose variables are set:
  *
  *     gpuload    GPULOAD_COMM_RANK, _SIZE and _JOB: set by gpul_comm_launch(), or by the user on several hosts
  *     pmix       PMIX_RANK and PMIX_NAMESPACE, set by mpirun and srun: libpmix reports the size; without it
@@ -49,8 +49,8 @@ typedef struct gpul_comm_job {
  *         GPUL_EUNSUPPORTED more than GPUL_COMM_MAX_RANKS ranks, or ranks on several machines without an address;
  *         GPUL_ESYS PMIx does not pass on rank 0's address within 60 s, or rank 0 has no network
  * Threads any thread, while no other thread changes the environment
- * Source  PMIx Standard 4: PMIx_Init, PMIX_JOB_SIZE, PMIX_LOCAL_SIZE; Open MPI mpirun(1); Slurm srun(1), output environment variables; torchrun (Elastic
- *         Launch) */
+ * Source  PMIx Standard 4: PMIx_Init, PMIX_JOB_SIZE, PMIX_LOCAL_SIZE; Open MPI mpirun(1); Slurm srun(1), output environment
+ *         variables; torchrun (Elastic Launch) */
 gpul_status gpul_comm_job_find(gpul_comm_job *out, gpul_error *err);
 
 /** Check a job that the program has filled in itself.

@@ -11,10 +11,9 @@ extern "C" {
 enum { GPUL_COMM_GRACE_MS = 5000 };
 
 typedef struct gpul_comm_launch_options {
-	char *const *argv; /* the program, found in PATH, and its arguments, terminated by
-			     * NULL */
+	char *const *argv; /* the program, which is searched for in PATH, and its arguments; terminated by NULL */
 	int n;             /* number of ranks, 1 to GPUL_COMM_MAX_RANKS */
-	int grace_ms;      /* time after a failure in which the other ranks may end by themselves; 0: GPUL_COMM_GRACE_MS */
+	int grace_ms;      /* after a rank has failed, how long the others may take to end by themselves; 0: GPUL_COMM_GRACE_MS */
 } gpul_comm_launch_options;
 
 /** Start n processes as the ranks of a new job, and wait until all have ended.

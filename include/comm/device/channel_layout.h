@@ -31,8 +31,7 @@
 
 enum {
 	GPUL_COMM_STEPS = 8,        /* slots of a channel */
-	GPUL_COMM_LINE_BYTES = 128, /* words with different writers are in different cache
-				       * lines */
+	GPUL_COMM_LINE_BYTES = 128, /* words with different writers are in different cache lines */
 };
 
 /* The content of a slot, or the location of its data. */
@@ -40,8 +39,7 @@ typedef struct gpul_comm_slot {
 	uint16_t mode;   /* a value of gpul_comm_slot_mode */
 	uint16_t window; /* in an offer: the window of the receiver's buffer */
 	uint32_t unused;
-	uint64_t offset; /* in an offer: offset of the buffer in its window; in an
-				       * entry: the call's signature */
+	uint64_t offset; /* in an offer: offset of the buffer in its window; in an entry: the call's signature */
 } gpul_comm_slot;
 
 enum gpul_comm_slot_mode {
@@ -58,7 +56,7 @@ typedef struct gpul_comm_inbox {
 typedef struct gpul_comm_outbox {
 	uint64_t head;
 	uint64_t unused[15];
-	uint64_t offered; /* 1 + first step of the call for which R made its last offer */
+	uint64_t offered; /* first step of the call for which R made its last offer, plus 1 */
 	uint64_t unused2[15];
 	gpul_comm_slot offers[GPUL_COMM_STEPS];
 } gpul_comm_outbox;

@@ -31,12 +31,10 @@ enum { GPUL_COMM_MAX_NICS = 8 };
 typedef struct gpul_comm_mesh gpul_comm_mesh; /* opaque; the struct is defined in mesh.c */
 
 typedef struct gpul_comm_mesh_desc {
-	gpul_rdma_desc rdma; /* how to open the send path; device.device may name several
-				   * NICs, "mlx5_0,mlx5_1".  Of a pair, the higher rank's n_qps and
-				   * the fields next to it are used; lease_ms 0:
-				   * GPULOAD_COMM_LOST_MS + 7000 */
-	const bool *wanted; /* for each rank of the job: whether to connect with it; a pair is connected if either rank wants it.  NULL: all
-				   * other ranks */
+	gpul_rdma_desc rdma; /* how to open the send path; device.device may name several NICs, "mlx5_0,mlx5_1".  For a pair of ranks,
+			      * n_qps and the fields next to it are those of the higher rank; lease_ms 0: GPULOAD_COMM_LOST_MS + 7000 */
+	const bool *wanted;  /* for each rank of the job, whether to connect to it; two ranks are connected if either one wants it.
+			     * NULL: connect to all other ranks */
 	const char *address; /* address at which the other ranks reach this host, "10.9.0.2"; with several NICs one address for all, or
 				   * one for each, "10.9.0.2,10.9.1.2".  NULL: $GPULOAD_COMM_NET_ADDRESS, else that of the NIC, if it is
 				   * given by name and has an IP address, else the local one on the route to the job's address, else
@@ -72,7 +70,7 @@ unsigned gpul_comm_mesh_nic_of(const gpul_comm_mesh *m, int rank, unsigned i);
 /* Connection i with a rank; NULL: there is none.  It belongs to one thread at a time. */
 gpul_rdma_conn *gpul_comm_mesh_conn_at(const gpul_comm_mesh *m, int rank, unsigned i);
 
-/* Return the same for NIC 0, and for connection 0. */
+/* Return NIC 0 of this rank, and connection 0 with a rank; NULL: there is no connection. */
 gpul_rdma *gpul_comm_mesh_rdma(const gpul_comm_mesh *m);
 gpul_rdma_conn *gpul_comm_mesh_conn(const gpul_comm_mesh *m, int rank);
 

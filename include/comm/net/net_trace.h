@@ -25,28 +25,26 @@ extern "C" {
 #endif
 
 enum gpul_comm_net_kind {
-	GPUL_COMM_NET_SLOT,   /* a step's entry and data, and the tail after them */
-	GPUL_COMM_NET_CREDIT, /* the number of steps that this rank has read */
+	GPUL_COMM_NET_SLOT,   /* a step of a channel: its entry and data, followed by the tail */
+	GPUL_COMM_NET_CREDIT, /* the number of steps that this rank has read, as credit for the sender */
 	GPUL_COMM_NET_GRANT,  /* a request for a grant, or a grant */
-	GPUL_COMM_NET_WAIT,   /* the thread had nothing to do; no peer */
+	GPUL_COMM_NET_WAIT,   /* the thread had nothing to do; .peer is -1 */
 	GPUL_COMM_NET_N_KINDS
 };
 
 typedef struct gpul_comm_net_event {
 	uint64_t begin_ns, end_ns; /* times of gpul_clock_ns() */
-	uint64_t step;             /* SLOT: the step, as in the kernels' events; else the value of
-				       * the word that was put */
+	uint64_t step;             /* SLOT: the step, as in the kernels' events; else the value of the word that was put */
 	uint32_t kind;
 	int32_t peer;     /* the other rank; -1: none */
-	uint32_t channel; /* number of the block in the channels of these two ranks */
+	uint32_t channel; /* number of the block to whose channel the put belongs */
 	uint32_t bytes;   /* SLOT: bytes of data */
 } gpul_comm_net_event;
 
 /* Only net_trace.c uses the members, except `on`, which the proxy tests. */
 typedef struct gpul_comm_net_trace {
 	bool on;              /* read and written by __atomic functions */
-	pthread_mutex_t lock; /* protects all members below; not locked while the trace is
-				       * off */
+	pthread_mutex_t lock; /* protects all members below; not locked while the trace is off */
 	unsigned n_routes, n_flights;
 	struct gpul_comm_net_pending *pending; /* array of n_routes * n_flights puts that have not ended */
 	unsigned n_pending;
@@ -86,19 +84,19 @@ static inline uint64_t gpul_net_trace_now(const gpul_comm_net_trace *t)
 	return __builtin_expect(gpul_net_trace_is_on(t), 0) ? gpul_clock_ns() : 0;
 }
 
-/* The slow parts of the next three functions. */
+/* The parts of the next three functions that run only while the trace is on. */
 void gpul_net_trace_add_put(gpul_comm_net_trace *t, unsigned route, uint32_t flight, const gpul_comm_net_event *event);
 void gpul_net_trace_end_put(gpul_comm_net_trace *t, unsigned route, uint32_t flight);
 void gpul_net_trace_add_wait(gpul_comm_net_trace *t, uint64_t began_ns);
 
-/* Record the start of put `number` of a route. */
+/* Record the start of a put of a route; flight: number of the put among those in flight. */
 static inline void gpul_net_trace_put(gpul_comm_net_trace *t, unsigned route, uint32_t flight, gpul_comm_net_event event)
 {
 	if (__builtin_expect(event.begin_ns != 0, 0))
 		gpul_net_trace_add_put(t, route, flight, &event);
 }
 
-/* Record the end of put `number` of a route. */
+/* Record the end of put number `flight` of a route. */
 static inline void gpul_net_trace_ended(gpul_comm_net_trace *t, unsigned route, uint32_t flight)
 {
 	if (__builtin_expect(gpul_net_trace_is_on(t), 0))

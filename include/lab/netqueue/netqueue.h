@@ -22,15 +22,12 @@ extern "C" {
 /* A number of 0 means the default. */
 typedef struct gpul_netqueue_desc {
 	int device;                /* ordinal of the GPU; its primary context must be current */
-	gpul_mem_kind kind;        /* kind of the bounce memory: AUTO (host memory), a host kind, or DEVICE, which the CPU
-					 * cannot write */
+	gpul_mem_kind kind;        /* kind of the bounce memory: AUTO (host memory), a host kind, or DEVICE, which the CPU cannot write */
 	gpul_netqueue_shape shape; /* n_blocks is reduced if necessary, because all blocks of the
 					 * kernel must be resident at the same time */
-	uint32_t n_threads;        /* threads of a block: a multiple of 32,
-					 * GPUL_NETQUEUE_MIN_THREADS ... MAX_THREADS */
-	int timeout_ms;            /* time-out of a wait for the sender or the kernel; < 0: no
-					 * time-out.  The kernel's own time-out for an entry is 25 %
-					 * longer */
+	uint32_t n_threads;        /* threads of a block: a multiple of 32, GPUL_NETQUEUE_MIN_THREADS ... MAX_THREADS */
+	int timeout_ms;            /* time-out of a wait for the sender or the kernel; < 0: no time-out.  The kernel's own time-out
+				    * for an entry is 25 % longer */
 } gpul_netqueue_desc;
 
 typedef struct gpul_netqueue gpul_netqueue; /* opaque; the struct is defined in netqueue.c */
@@ -59,8 +56,8 @@ const gpul_mem *gpul_netqueue_bounce(const gpul_netqueue *q);
  * Threads as gpul_netqueue_create() */
 gpul_status gpul_netqueue_begin(gpul_netqueue *q, CUdeviceptr destination, uint64_t bytes, gpul_error *err);
 
-/* gpul_netqueue_begin() in two steps: entries can be written before the kernel starts, and the kernel is launched on a stream
- * of the caller, who need not call gpul_netqueue_wait() until the stream has been synchronised. */
+/* gpul_netqueue_begin() in two steps: the caller can write entries before the kernel starts, and the kernel is launched on the
+ * caller's stream.  The caller need not call gpul_netqueue_wait() until this stream has been synchronised. */
 void gpul_netqueue_empty(gpul_netqueue *q);
 /** Launch the kernel.
  *
@@ -77,7 +74,7 @@ gpul_status gpul_netqueue_launch(gpul_netqueue *q, CUdeviceptr destination, uint
 void gpul_netqueue_write(gpul_netqueue *q, uint64_t n, const gpul_netqueue_entry *entry);
 /* Read the numbers of entries that the blocks have finished: [n_blocks].  The pieces of these entries may then be overwritten. */
 void gpul_netqueue_read_done(const gpul_netqueue *q, uint64_t *done);
-/* Publish the number of written entries, and whether these are all: if so, the kernel ends when it has processed them. */
+/* Publish the number of written entries.  all: there will be no more entries, so the kernel ends when it has processed them. */
 void gpul_netqueue_publish(gpul_netqueue *q, uint64_t n_entries, bool all);
 /* Make the kernel end.  Any thread may call. */
 void gpul_netqueue_abort(gpul_netqueue *q);
@@ -100,7 +97,7 @@ gpul_status gpul_netqueue_poll(gpul_netqueue *q, bool *out, gpul_error *err);
 /** Wait until the kernel has ended, and read its counters.
  *
  * @q    after gpul_netqueue_begin() or gpul_netqueue_launch(); all entries must have been published, or the queue aborted
- * @out  filled, also if entries were refused; untouched if a driver call fails
+ * @out  filled, even if entries were refused; untouched if a driver call fails
  * Errors  GPUL_EFORMAT entries were refused: the text explains the first one; GPUL_ESYS native = ETIMEDOUT: no entry came;
  *         GPUL_ECUDA
  * Threads as gpul_netqueue_create() */

@@ -42,10 +42,10 @@ enum {
 	GPUL_NETQUEUE_MAX_SLOT_BYTES = 1 << 19,
 	GPUL_NETQUEUE_MAX_ENTRIES = 1 << 22,
 	GPUL_NETQUEUE_MAX_BLOCKS = 1024,
-	GPUL_NETQUEUE_MAX_CHUNK = 32,    /* a warp reads this many entries at once */
+	GPUL_NETQUEUE_MAX_CHUNK = 32,    /* most entries that a warp reads at the same time */
 	GPUL_NETQUEUE_MIN_THREADS = 64,  /* one warp reads entries, and at least one copies */
-	GPUL_NETQUEUE_MAX_THREADS = 768, /* so that a thread can have 80 registers */
-	GPUL_NETQUEUE_MAX_REPORTS = 64,  /* further refusals are only counted */
+	GPUL_NETQUEUE_MAX_THREADS = 768, /* with more threads, a thread could not have 80 registers */
+	GPUL_NETQUEUE_MAX_REPORTS = 64,  /* refusals after this number are only counted */
 };
 #define GPUL_NETQUEUE_SOURCE_MASK      ((1ull << GPUL_NETQUEUE_LENGTH_SHIFT) - 1)
 #define GPUL_NETQUEUE_DESTINATION_MASK ((1ull << GPUL_NETQUEUE_LAP_SHIFT) - 1)
@@ -54,7 +54,7 @@ typedef struct gpul_netqueue_entry {
 	uint64_t word[2];
 } gpul_netqueue_entry;
 
-/* The field by which an entry is invalid; the fields are checked in this order. */
+/* The field that makes an entry invalid, in the order of the checks; and the meaning of a report's .value and .limit. */
 enum gpul_netqueue_field {
 	GPUL_NETQUEUE_ACCEPTED = 0,
 	GPUL_NETQUEUE_LAP,             /* value: the wrong lap; limit: the entry's lap */
@@ -65,8 +65,7 @@ enum gpul_netqueue_field {
 	GPUL_NETQUEUE_DESTINATION,     /* value: first byte; limit: bytes of the destination */
 	GPUL_NETQUEUE_DESTINATION_END, /* value: end of the piece; limit: bytes of the destination */
 	GPUL_NETQUEUE_N_FIELDS,
-	GPUL_NETQUEUE_WAITED = GPUL_NETQUEUE_N_FIELDS, /* only in reports: no entry arrived within value
-							* ns */
+	GPUL_NETQUEUE_WAITED = GPUL_NETQUEUE_N_FIELDS, /* only in reports: no entry arrived within value ns */
 };
 
 /* A refused entry, or a wait that has timed out. */
@@ -80,9 +79,9 @@ typedef struct gpul_netqueue_report {
 
 /* The words that the CPU and the kernel share, in host memory.  Words with different writers are in different cache lines. */
 typedef struct gpul_netqueue_control {
-	uint64_t written; /* number of entries so far, times 2; plus 1 if these are
-					 * all: then blocks end when they have processed theirs */
-	uint64_t abort;   /* not 0: all blocks end */
+	uint64_t
+		written; /* number of entries so far, times 2; plus 1 if there will be no more: each block then ends after its last entry */
+	uint64_t abort;  /* not 0: all blocks end */
 	uint64_t unused[14];
 	gpul_netqueue_report waited;                             /* written by the first block that has waited too long */
 	gpul_netqueue_report reports[GPUL_NETQUEUE_MAX_REPORTS]; /* the first entries that were refused */
@@ -96,9 +95,8 @@ typedef struct gpul_netqueue_counts {
 	uint64_t n_refused;
 	uint64_t n_timed_out;                     /* number of blocks that have timed out */
 	uint64_t refused[GPUL_NETQUEUE_N_FIELDS]; /* number of refused entries, by gpul_netqueue_field */
-	uint64_t written, abort;                  /* the words of gpul_netqueue_control, as last read over the
-					 * bus by one of the blocks, for all of them */
-	uint64_t reads;                           /* 1: a block is reading these words now */
+	uint64_t written, abort; /* copies of the words of gpul_netqueue_control, which one block reads over the bus for all blocks */
+	uint64_t reads;          /* 1: a block is reading written and abort over the bus now */
 } gpul_netqueue_counts;
 
 /* The argument of the kernel. */
@@ -110,7 +108,7 @@ typedef struct gpul_netqueue_view {
 	const gpul_netqueue_entry *ring;
 	gpul_netqueue_control *control;
 	gpul_netqueue_counts *counts;
-	uint64_t timeout_ns;      /* time-out of a wait for an entry; 0: none */
+	uint64_t timeout_ns;      /* time-out of a wait for an entry; 0: no time-out */
 	uint32_t slot_bytes;      /* a power of two */
 	uint32_t n_entries;       /* a power of two */
 	uint32_t chunk_entries;   /* a power of two, at most GPUL_NETQUEUE_MAX_CHUNK */

@@ -54,15 +54,13 @@ typedef struct gpul_netqueue_piece {
 	uint32_t length;
 } gpul_netqueue_piece;
 
-/* The state of a stream; the members are private. */
+/* The state of a stream; all members are private. */
 typedef struct gpul_netqueue_producer {
 	gpul_netqueue_shape shape;
-	/* for each of the n_entries entries that is not done: the position in the stream at
-	 * which its piece ends */
+	/* for each of the n_entries entries that is not done: the position in the stream at which its piece ends */
 	uint64_t *ends;
 	uint64_t received, parsed, freed; /* positions in the stream: freed <= parsed <= received */
-	uint64_t n_produced, n_done;      /* numbers of entries; n_done: all entries before this
-					 * one are done */
+	uint64_t n_produced, n_done;      /* numbers of entries; all entries before number n_done have been processed by the kernel */
 	uint64_t n_records;
 	unsigned char header[GPUL_NETQUEUE_HEADER_BYTES];
 	uint32_t header_bytes; /* number of bytes of the header that have arrived */
@@ -80,7 +78,7 @@ typedef struct gpul_netqueue_producer {
 void gpul_netqueue_producer_begin(gpul_netqueue_producer *p, const gpul_netqueue_shape *shape, uint64_t *ends);
 
 typedef struct gpul_netqueue_span {
-	uint64_t at, bytes; /* offset in bounce memory, and size */
+	uint64_t at, bytes; /* offset of the span in bounce memory, and its size */
 } gpul_netqueue_span;
 
 /* Get the memory into which to receive the next bytes of the stream: up to two spans, in order.  Returns their number; 0: no slot
@@ -96,8 +94,7 @@ void gpul_netqueue_received(gpul_netqueue_producer *p, uint64_t n_bytes);
  * @bounce  CPU address of the bounce memory
  * @out     the piece; set if *got
  * @got     false: all received bytes are in entries, or the ring is full, or the stream has ended
- * Errors  GPUL_EFORMAT no record header at that position, or bytes after the end; native = the
- *         position
+ * Errors  GPUL_EFORMAT no record header at that position, or bytes after the end; native = the position
  * Threads one thread at a time */
 gpul_status gpul_netqueue_produce(gpul_netqueue_producer *p, const unsigned char *bounce, gpul_netqueue_piece *out, bool *got,
 				  gpul_error *err);
@@ -106,7 +103,7 @@ gpul_status gpul_netqueue_produce(gpul_netqueue_producer *p, const unsigned char
  *
  * @p     producer
  * @done  [n_blocks], as in gpul_netqueue_control
- * Errors  GPUL_EFORMAT a block has finished entries that were not produced: the memory was overwritten
+ * Errors  GPUL_EFORMAT a block reports entries that were never produced, so the memory was overwritten
  * Threads one thread at a time */
 gpul_status gpul_netqueue_credit(gpul_netqueue_producer *p, const uint64_t *done, gpul_error *err);
 

@@ -1,5 +1,5 @@
-/* params.h — the parameters of the model: built-in ones, those of a named link, or those in a file of gpuload comm plan
- * --measure.
+/* params.h — the parameters of the model: the built-in ones, those of a named link, or those in a file that gpuload comm
+ * plan --measure wrote.
  *
  *     device,transport,protocol,cores,overhead_us,latency_us,gap_us,gb_per_s,reduce_gb_per_s,step_bytes,host,date
  *     NVIDIA H200,device,simple,0,3.1,2.8,0.9,341,3000,8388608,node7,2026-11-23
@@ -45,15 +45,14 @@ gpul_status gpul_comm_params_read(const char *path, gpul_comm_params *out, gpul_
 /* Return the parameters that are used without a file: two H200s with NVLink, set by hand to agree with docs/measured.md. */
 const gpul_comm_params *gpul_comm_params_built_in(void);
 
-/* Set the costs of a machine's links inside hosts, and its cores, from the rows of a transport; false: there are no such rows. */
+/* Set m's costs of links inside hosts, and its cores, from the rows of a transport; false: p has no such rows. */
 bool gpul_comm_params_apply(const gpul_comm_params *p, gpul_comm_transport transport, gpul_comm_machine *m);
 
 /* A link, described by its latency and bandwidth. */
 typedef struct gpul_comm_link {
 	const char *name;            /* "": given as LATENCY:BANDWIDTH */
 	double latency_us, gb_per_s; /* figures of the hardware: latency one way, rate in each direction */
-	bool memory;                 /* true: a link between GPUs, for all protocols; false: a
-				       * network, for Simple only */
+	bool memory;                 /* true: a link between GPUs, for all protocols; false: a network, for the protocol Simple only */
 } gpul_comm_link;
 
 /** Find a link by its name ("ndr"), or parse "2.5:45": microseconds, GB/s.

@@ -1,13 +1,13 @@
-/* predict.h — predicts the time of a collective for any number of ranks, by a model like LogGP.
+/* predict.h — predicts the time of a collective for any number of ranks, with a model similar to LogGP.
  *
  *     rank A    │ o │ g │ x G │                       o  overhead of a call: launch, greeting, end
  *                              ╲ L                    g  gap: time for which a step keeps a rank busy, without its bytes
  *     rank B    │ o │           │ g │ x G │           G  time for a byte of data: 1 / bandwidth
  *                                                     L  latency: from the end of a step on one rank to its start on the next one
  *
- * A step transfers at most S bytes: a slot of each block.  One that adds the received data to the rank's own takes C more per byte.  Links
- * inside a host and between hosts have costs of their own, for each protocol.  If the ranks of a host share `cores` processors (the
- * software driver), their busy times are longer. docs/comm-plan.md derives the formulas. */
+ * A step transfers at most S bytes: a slot of each block.  A step that adds the received data to the rank's own data takes C longer
+ * per byte.  Links inside a host and between hosts have costs of their own, for each protocol.  If the ranks of a host share
+ * `cores` processors (the software driver), their busy times are longer. docs/comm-plan.md derives the formulas. */
 #ifndef GPULOAD_LAB_PREDICT_PREDICT_H
 #define GPULOAD_LAB_PREDICT_PREDICT_H
 
@@ -40,7 +40,7 @@ typedef struct gpul_comm_costs {
 
 /* A modelled system: ranks, their hosts and their links. */
 typedef struct gpul_comm_machine {
-	uint32_t n_ranks;        /* 2 to GPUL_COMM_PREDICT_MAX_RANKS */
+	uint32_t n_ranks;        /* number of ranks, 2 to GPUL_COMM_PREDICT_MAX_RANKS */
 	uint32_t ranks_per_host; /* the last host may have fewer */
 	double cores;            /* processors that the ranks of a host share; 0: each rank has its own (a GPU) */
 	gpul_comm_costs inside[GPUL_COMM_N_PROTOS], across[GPUL_COMM_N_PROTOS];
@@ -81,8 +81,8 @@ typedef struct gpul_comm_point {
 	double bytes, us;
 } gpul_comm_point;
 
-/** Find a protocol's costs inside a host that fit measured calls best: least squares of the logarithm of predicted /
- * measured.  A parameter that the calls do not determine stays near the first guess.
+/** Find a protocol's costs inside a host that fit measured calls best: least squares of the logarithm of (predicted time
+ * / measured time).  A parameter that the calls do not determine stays near the first guess.
  *
  * @m       prepared, of one host; inside[proto] holds the first guess, with its step_bytes, and is replaced
  * @proto   protocol of all points

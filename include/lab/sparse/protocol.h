@@ -43,14 +43,14 @@ extern "C" {
 typedef struct gpul_sparse_contribution {
 	uint32_t round;       /* 0: the hello */
 	uint32_t n;           /* number of its blocks: index[first] to index[first + n - 1] of the worker */
-	uint32_t first;       /* only for the worker: index of the first block */
-	uint32_t next, reach; /* next and reach of the worker after this contribution */
+	uint32_t first;       /* index of its first block; only the worker itself uses this */
+	uint32_t next, reach; /* the worker's next and reach (defined above) after this contribution */
 } gpul_sparse_contribution;
 
 typedef struct gpul_sparse_worker {
 	const uint32_t *index; /* borrowed: the worker's non-zero blocks, ascending */
 	uint32_t n, end;       /* number of non-zero blocks; number of all blocks of the stream */
-	uint32_t most;         /* limit of the blocks of a contribution */
+	uint32_t most;         /* largest number of blocks in a contribution */
 	uint32_t n_sent, round, limit;
 	bool done; /* no further contribution is requested */
 } gpul_sparse_worker;
@@ -58,7 +58,7 @@ typedef struct gpul_sparse_worker {
 /* Begin a stream, and get the hello. */
 gpul_sparse_contribution gpul_sparse_worker_begin(gpul_sparse_worker *w, const uint32_t *index, uint32_t n, uint32_t end, uint32_t most);
 
-/** Handle a result that has arrived: get the contribution that it requests.
+/** Handle a result that has arrived, and get the contribution that the result requests.
  *
  * @w      not done
  * @round  round of the result
@@ -104,7 +104,7 @@ gpul_status gpul_sparse_aggregator_take(gpul_sparse_aggregator *a, uint32_t rank
 /* True if all contributions of the round have arrived; then sum them, and close the round. */
 bool gpul_sparse_aggregator_ready(const gpul_sparse_aggregator *a);
 
-/* Get the next block, in ascending order, and its position in the contribution of each rank; -1: the rank does not have it.
+/* Get the next block, in ascending order, and its position in the contribution of each rank; -1: the rank does not have the block.
  * Returns false if there is no further block. */
 bool gpul_sparse_aggregator_block(gpul_sparse_aggregator *a, uint32_t *block, int32_t *position);
 

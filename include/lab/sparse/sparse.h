@@ -3,7 +3,7 @@
  *     input ── kernel: which blocks are not zero ── how many on all ranks?
  *                                                     │ many: gpul_comm_allreduce()
  *                                                     │ few:
- *     kernel: pack the non-zero blocks ──> messages to the aggregators ── sum on the CPU ──> messages to all ranks ──> kernel: to their places
+ *     kernel: pack the non-zero blocks ──> messages to the aggregators ── sum on the CPU ──> messages to all ranks ──> kernel: unpack
  *
  * Each rank aggregates an equal share of the blocks (protocol.h).  A block is zero if all its bits are 0, so a block with -0 is sent.  The
  * sums are computed in the order of the ranks: every rank gets the same bits in every run, equal to those of a dense sum in this order.
@@ -27,15 +27,13 @@ enum { GPUL_COMM_SPARSE_BLOCK = 256, GPUL_COMM_SPARSE_MAX_BLOCK = 65536, GPUL_CO
 typedef struct gpul_comm_sparse_options {
 	gpul_comm *comm;                 /* borrowed: used for dense data; NULL: all data is exchanged in blocks */
 	uint32_t block;                  /* elements of a block: a multiple of 16; 0: GPUL_COMM_SPARSE_BLOCK */
-	uint32_t percent;                /* data is treated as dense if a sparse exchange would send more
-				 * than this percentage of the bytes of a dense ring; 0:
-				 * GPUL_COMM_SPARSE_PERCENT */
+	uint32_t percent;                /* data is treated as dense if a sparse exchange would send more than this percentage of
+					  * the bytes of a dense ring; 0: GPUL_COMM_SPARSE_PERCENT */
 	int timeout_ms;                  /* time-out of each wait for another rank; 0 means 60 s; < 0: none */
-	gpul_rdma_gpu_direct gpu_direct; /* whether blocks are packed in device memory, from which the
-				 * NIC sends them: AUTO: if possible, except with a driver whose device
-				 * memory is host memory; YES: fail if it is not possible; NO: in host
-				 * memory.  Each rank chooses for itself.  AUTO and YES need a mesh that
-				 * has been opened with a driver and GPUL_RDMA_GPU_DIRECT_YES */
+	gpul_rdma_gpu_direct gpu_direct; /* whether blocks are packed in device memory, from which the NIC sends them: AUTO: if
+					  * possible, except with a driver whose device memory is host memory; YES: fail if it is
+					  * not possible; NO: in host memory.  Each rank chooses for itself.  AUTO and YES need a
+					  * mesh that has been opened with a driver and GPUL_RDMA_GPU_DIRECT_YES */
 } gpul_comm_sparse_options;
 
 /** Allocate and register the buffers, and exchange their addresses.  All ranks call it, with the same options.
@@ -51,11 +49,10 @@ typedef struct gpul_comm_sparse_options {
  * Threads one at a time */
 gpul_status gpul_comm_sparse_create(const gpul_driver *drv, int device, gpul_boot *boot, gpul_comm_mesh *mesh,
 				    const gpul_comm_sparse_options *options, gpul_comm_sparse **out, gpul_error *err);
-/* Call it before the mesh is destroyed.  NULL is fine; cannot fail. */
+/* Free the buffers.  Must be called before the mesh is destroyed.  NULL is fine; cannot fail. */
 void gpul_comm_sparse_destroy(gpul_comm_sparse *s);
 
-/* Describe where this rank packs blocks: "GPU-direct", or "staged in host memory: " and the
- * reason.  Valid until the next call on s. */
+/* Describe where this rank packs blocks: "GPU-direct", or "staged in host memory: " and the reason.  Valid until the next call on s. */
 const char *gpul_comm_sparse_memory(const gpul_comm_sparse *s);
 
 /* The statistics of a call on this rank. */
@@ -64,14 +61,13 @@ typedef struct gpul_comm_sparse_report {
 	double density;                /* number of non-zero blocks on all ranks / number of blocks on all ranks */
 	bool dense;                    /* the data was dense: gpul_comm_allreduce() was used */
 	uint32_t n_summed;             /* blocks of the result that are not zero on at least one rank; 0: dense */
-	uint64_t sent_bytes;           /* bytes sent by this rank to others, with the headers; 0:
-				 * dense */
+	uint64_t sent_bytes;           /* bytes sent by this rank to others, with the headers; 0: dense */
 } gpul_comm_sparse_report;
 
 /** Sum the ranks' send buffers element by element; every rank gets the whole result.
  *
  * Returns when this rank has exchanged its data; the last kernels may still run on the stream.  After a failure, all later calls
- * fail.
+ *         fail.
  *
  * @s       all ranks make the same calls in the same order
  * @send    device memory of count elements; any alignment that the type allows

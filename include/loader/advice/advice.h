@@ -25,9 +25,8 @@ const char *gpul_advice(const char *message, char buf[GPUL_ADVICE_BYTES]);
  * advice or err is NULL; errors of CUDA bring their own advice (gpul_cu_status()). */
 void gpul_advise(gpul_error *err);
 
-/** Give advice, in one sentence, on a file that will not work as its user may expect: its device code is
- * not linked yet, the device link dropped a kernel, or the host code of other files cannot refer to its
- * kernels.
+/** Give advice, in one sentence, on a file that will not work as its user may expect: its device code is not linked yet, the device
+ * link dropped a kernel, or the host code of other files cannot refer to its kernels.
  *
  * The text is in buf or is static; NULL: no advice.  Files with more than 16 MiB of device code are not
  * examined.  Only one thread at a time may use a source. */

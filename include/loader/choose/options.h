@@ -10,7 +10,7 @@ extern "C" {
 #endif
 
 typedef struct gpul_load_options {
-	int device;                    /* ordinal of the device that loads the code; default 0 */
+	int device;                    /* ordinal of the device on which the code will run; default 0 */
 	const char *const *nvrtc_args; /* options for NVRTC (-I, -D, --std ...), terminated by NULL; NULL: no options */
 	bool verbose_log;              /* log the registers and spills that the driver's compiler reports */
 	const char *kernel;            /* the kernel that the caller will look up: if the file has several units
@@ -20,13 +20,12 @@ typedef struct gpul_load_options {
 	 * other kernels, and the variables that only they use. */
 	bool kernel_only;
 	bool link_all;                /* with kernel_only: also link large functions that are referenced only by a table of functions */
-	uint32_t only_sm;             /* consider images for this architecture only; 0: all that suit the device */
+	uint32_t only_sm;             /* consider images for this architecture only; 0: all that can run on the device */
 	char only_suffix;             /* used with only_sm: suffix 'a' or 'f'; 0: any suffix or none */
 	uint32_t only_kind;           /* consider images of this enum gpul_image_kind only; 0: any */
 	const char *const *link_args; /* options for nvJitLink, terminated by NULL; NULL: no options */
 	bool no_cache;                /* compile and link again, without the cache (cache.h) */
-	/* Called for each image that was considered, in order, with its verdict (enum gpul_verdict) in one
-	 * sentence; NULL: not called. */
+	/* Called for each image that was considered, in order, with its verdict (enum gpul_verdict) in one sentence; NULL: not called. */
 	void (*explain)(void *context, const char *line);
 	void *explain_context;
 	/* Called when CUDA C++ does not compile, with all messages of the compiler: each error has its source line, as the

@@ -32,7 +32,7 @@ typedef enum gpul_verdict {
 	GPUL_LEFT_FOR_BETTER,   /* runs on the device, but another image of its unit suits better */
 	GPUL_LEFT_OTHER_MAJOR,  /* machine code of another generation */
 	GPUL_LEFT_NEWER,        /* machine code or PTX for a newer device */
-	GPUL_LEFT_SPECIFIC,     /* "a" or "f" code of another architecture or family */
+	GPUL_LEFT_SPECIFIC,     /* code for "a" or "f" targets of another architecture or family */
 	GPUL_LEFT_MACHINE_CODE, /* machine code, but the driver runs PTX only */
 	GPUL_LEFT_NOT_ASKED,    /* excluded by --sm or --kind */
 	GPUL_LEFT_DAMAGED,      /* selected, but it cannot be read */
@@ -42,8 +42,7 @@ typedef enum gpul_verdict {
  *
  * @images    borrowed
  * @target    borrowed
- * @verdicts  one for each image; filled in
- * Cannot fail: if no image suits, none gets TAKEN.  Any thread. */
+ * @verdicts  one for each image; filled in Cannot fail: if no image suits, none gets TAKEN.  Any thread. */
 void gpul_select(const gpul_images *images, const gpul_target *target, gpul_verdict *verdicts);
 
 /** Return a phrase for --explain, such as "machine code for another generation of GPUs (sm_8x)". */

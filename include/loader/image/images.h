@@ -72,7 +72,7 @@ typedef struct gpul_place {  /* the location of images; strings owned by the lis
 
 typedef struct gpul_images gpul_images; /* opaque: the list and its strings */
 
-/* A callback that reports the progress of a long search or decompression; called by one thread at a time, at most 20 times per second. */
+/* Reports the progress of a long search or decompression.  One thread at a time calls it, at most 20 times per second. */
 typedef struct gpul_progress {
 	void (*tell)(void *context, uint64_t done, uint64_t total); /* done and total are in bytes; NULL: no reports */
 	void *context;
@@ -85,10 +85,9 @@ const gpul_image *gpul_images_all(const gpul_images *images, size_t *n);
 /** Return the location of an image of the list; borrowed from the list. */
 const gpul_place *gpul_images_place(const gpul_images *images, const gpul_image *image);
 
-/** Return the errors of the parts of the file that could not be read: a damaged member of an archive, a member of a
- * thin archive that is missing, a damaged fatbin among others.  The images of the other parts are listed.  Each error
- * names its part and the reason; *n is their number, of which the first GPUL_DAMAGED_MAX are kept.  Borrowed from the
- * list. */
+/** Return the errors of the parts of the file that could not be read: a damaged member of an archive, a member of a thin archive
+ * that is missing, a damaged fatbin among others.  The images of the other parts are listed.  Each error names its part and the
+ * reason; *n is their number, of which the first GPUL_DAMAGED_MAX are kept.  Borrowed from the list. */
 #define GPUL_DAMAGED_MAX 64
 const gpul_error *gpul_images_damaged(const gpul_images *images, size_t *n);
 
@@ -117,10 +116,8 @@ gpul_status gpul_cubin_target(const void *bytes, size_t n_bytes, uint16_t *sm, c
  *
  * @bytes       a cubin
  * @n_bytes     its length
- * @index       0 is the first text; linked code has one text for each source file that was compiled with
- *              line information
- * @text        set to the text, which a NUL follows; the caller calls free().  NULL: there are not that
- *              many texts
+ * @index       0 is the first text; linked code has one text for each source file that was compiled with line information
+ * @text        set to the text, which a NUL follows; the caller calls free().  NULL: there are not that many texts
  * @text_bytes  set to its length without that NUL
  * Errors  GPUL_EFORMAT not a cubin, or the text is outside it; GPUL_ENOMEM
  * Source  observed in CUDA 13.0 */
@@ -138,7 +135,7 @@ typedef struct gpul_unpacked {
  * copy.  LTO-IR is scrambled in the file, and nvJitLink accepts it only in a fatbin: the result is a fatbin with this image alone.
  *
  * @image  borrowed from a list, whose source must outlive *out
- * @out    gpul_unpacked_free(); may hold the buffer of an earlier image, which is reused
+ * @out    owned by the caller: gpul_unpacked_free(); may hold the buffer of an earlier image, which is reused
  * Errors  GPUL_EFORMAT the payload is damaged or is not image->bytes long; GPUL_EUNSUPPORTED a
  *         compression that this build lacks; GPUL_ENOMEM
  * Threads any thread may call, each with a separate *out

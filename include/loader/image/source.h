@@ -42,7 +42,7 @@ gpul_status gpul_source_of(const void *bytes, size_t n_bytes, const char *name, 
 /** Free the list of images and unmap the file.  Accepts NULL; cannot fail. */
 void gpul_source_close(gpul_source *s);
 
-/** Fail if a file of the source was truncated after it was opened: zeros may then have been read in place of its end.
+/** Fail if a file of the source was truncated after it was opened: zeros may then have been read instead of its last bytes.
  *
  * The functions that list images and kernels and load modules call this themselves.  Call it after other uses of the
  * content, before the result is used.

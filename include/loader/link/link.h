@@ -1,6 +1,5 @@
-/* link.h — links relocatable device code, also LTO code, into one image that a driver can load:
- * machine code with NVIDIA's nvJitLink, which is opened when first needed; or PTX, for a driver
- * that runs only PTX. */
+/* link.h — links relocatable device code, including LTO code, into one image that a driver can load: machine code with NVIDIA's
+ * nvJitLink, which is opened when first needed; or PTX, for a driver that runs only PTX. */
 #ifndef GPULOAD_LOADER_LINK_LINK_H
 #define GPULOAD_LOADER_LINK_LINK_H
 
@@ -27,7 +26,8 @@ typedef struct gpul_linked {
 	void *bytes;          /* if PTX: a NUL follows, not counted in n_bytes */
 	size_t n_bytes;
 	char *log;                    /* the linker's log; NULL: empty */
-	size_t n_left_out, n_failing; /* number of functions that pruning left out, and of those that fail if they are called */
+	size_t n_left_out, n_failing; /* number of functions that pruning has left out of the PTX, and number of functions that fail
+				       * if they are called */
 } gpul_linked;
 
 typedef struct gpul_link_options {
@@ -51,9 +51,8 @@ typedef struct gpul_link_options {
  * @n         at least 1
  * @options   borrowed
  * @out       filled in, on failure too (then only log may be set): gpul_linked_free()
- * Errors  GPUL_EUNSUPPORTED no nvJitLink is installed, or it is too old for the device;
- *         GPUL_EFORMAT an input is not relocatable, or the link failed: the linker's message with
- *         symbol and input, and what to do; GPUL_ENOMEM
+ * Errors  GPUL_EUNSUPPORTED no nvJitLink is installed, or it is too old for the device; GPUL_EFORMAT an input is not relocatable,
+ *         or the link failed: the linker's message with symbol and input, and what to do; GPUL_ENOMEM
  * Source  nvJitLink documentation */
 gpul_status gpul_link(const gpul_link_input *inputs, size_t n, const gpul_link_options *options, gpul_linked *out, gpul_error *err);
 void gpul_linked_free(gpul_linked *l); /* accepts a zeroed *l; cannot fail */

@@ -9,13 +9,11 @@
 extern "C" {
 #endif
 
-/** Return the offset of the parameter list in a demangled name: 17 for "void f<(int)3, 4>(int*)";
- * without a list, the name's length. */
+/** Return the offset of the parameter list in a demangled name: 17 for "void f<(int)3, 4>(int*)"; without a list, the name's length. */
 size_t gpul_name_before_params(const char *demangled);
 
-/** True if a user may call the kernel by `wanted`: the demangled name with or without its parameters,
- * without template arguments, or without the return type (void) that the name of a template instance
- * has. */
+/** True if a user may call the kernel by `wanted`: the demangled name with or without its parameters, without template arguments,
+ * or without the return type (void) that the name of a template instance has. */
 bool gpul_name_matches(const char *demangled, const char *wanted);
 
 #ifdef __cplusplus

@@ -55,8 +55,7 @@ typedef struct gpul_param {
 	gpul_param_role role;
 	gpul_type type;      /* type of the value, or of a BUFFER's elements; NONE: unknown */
 	bool loaded, stored; /* BUFFER: the kernel loads from it, or stores to it; an atomic does both */
-	/* BUFFER: elements per thread index: usually 1; 2 for double2[] (v2.f64).  N threads need
-	 * N * vector elements. */
+	/* BUFFER: elements per thread index: usually 1; 2 for double2[] (v2.f64).  N threads need N * vector elements. */
 	uint32_t vector;
 	uint32_t beyond; /* BUFFER: elements accessed past those N * vector: 1 for a[i + 1] */
 	/* STRUCT: the members that the code loads, by position; NULL: none is known.  The code does not use other bytes. */
@@ -79,9 +78,9 @@ typedef struct gpul_signature {
 	 * launch only, with the elements, zeros and values in params[]. */
 	bool assumed;
 	uint32_t grid[3], block[3];
-	uint32_t grid_dims; /* number of dimensions of %tid or %ctaid that the code reads, 1 to 3 */
-	/* Whether the code reads %tid, and whether it reads %ctaid.  If it does not read %ctaid, every block does
-	 * the same work, so one block is enough. */
+	uint32_t grid_dims; /* number of dimensions of %tid and %ctaid that the code reads, 1 to 3 */
+	/* Whether the code reads %tid, and whether it reads %ctaid.  A kernel that does not read %ctaid does the same work in each
+	 * block, so one block is enough. */
 	bool reads_tid, reads_ctaid;
 	uint32_t reqntid[3], maxntid[3]; /* launch bounds; 0: not declared */
 	uint32_t shared_threads;         /* threads per block that fit in the .shared arrays; 0: any number */
@@ -102,8 +101,7 @@ gpul_status gpul_signature_infer(const gpul_ptx_module *m, const gpul_ptx_func *
 /** Free a signature; accepts NULL; cannot fail. */
 void gpul_signature_destroy(gpul_signature *s);
 
-/** Write "vecadd(f64 *, f64 *, f64 *, i32)" to buf; returns the length of the whole text, as
- * snprintf does. */
+/** Write "vecadd(f64 *, f64 *, f64 *, i32)" to buf; returns the length of the whole text, as snprintf does. */
 size_t gpul_signature_print(const gpul_signature *s, char *buf, size_t buf_bytes);
 /** Return the whole text of gpul_signature_print(); the caller frees it.  NULL: out of memory. */
 char *gpul_signature_text(const gpul_signature *s);

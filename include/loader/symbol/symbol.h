@@ -45,8 +45,7 @@ gpul_status gpul_symbol_explain(const void *stub, int runtime_error, const char 
  * @drv   borrowed; the driver that the runtime uses; must outlive *out
  * @stub  the address of a __global__ function as host code sees it
  * @out   owned by the caller: gpul_kernel_release(); untouched on failure
- * Errors  GPUL_EINVAL the runtime finds no kernel for the stub: the text has the reason, and what
- *         to do; GPUL_ECUDA
+ * Errors  GPUL_EINVAL the runtime finds no kernel for the stub: the text has the reason, and what to do; GPUL_ECUDA
  * Source  CUDA Runtime API: cudaGetFuncBySymbol */
 static inline gpul_status gpul_kernel_by_symbol(const gpul_driver *drv, const void *stub, gpul_kernel **out, gpul_error *err)
 {

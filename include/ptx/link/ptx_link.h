@@ -36,9 +36,8 @@ typedef struct gpul_ptx_link_input {
  * @n          at least 1
  * @out_text   PTX, NUL-terminated; owned by the caller: free(); untouched on failure
  * @out_bytes  size without the NUL; may be NULL
- * Errors  GPUL_EFORMAT, with the mangled symbol in single quotes and the names of the inputs: a symbol is
- *         defined twice; it is used but not defined; its declarations differ in kind, size or parameters; no
- *         device can run all targets; GPUL_ENOMEM
+ * Errors  GPUL_EFORMAT, with the mangled symbol in single quotes and the names of the inputs: a symbol is defined twice; it is used
+ *         but not defined; its declarations differ in kind, size or parameters; no device can run all targets; GPUL_ENOMEM
  * Threads any thread may call; the modules are only read
  * Source  PTX ISA 9.0, Linking Directives; Module Directives, .target */
 gpul_status gpul_ptx_link(const gpul_ptx_link_input *inputs, size_t n, char **out_text, size_t *out_bytes, gpul_error *err);

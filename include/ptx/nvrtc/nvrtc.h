@@ -29,20 +29,18 @@ typedef struct gpul_nvrtc_result {
  *
  * @source   the program's text, NUL-terminated
  * @name     its file name, for messages and #line; not opened
- * @options  NULL-terminated list of further options for NVRTC, one string each ("-Idir", "-DN=4", "--std=c++17");
- *           NULL: none
+ * @options  NULL-terminated list of further options for NVRTC, one string each ("-Idir", "-DN=4", "--std=c++17"); NULL: none
  * @arch     "compute_90" for PTX, "sm_90" for machine code
  * @out      set on success and on failure (then only log may be set); owned by the caller: gpul_nvrtc_result_free()
- * Errors  GPUL_EUNSUPPORTED no libnvrtc was found, or it does not support the architecture;
- *         GPUL_EFORMAT the program or an option has an error: the text is the first error of the log,
- *         native is the nvrtcResult; GPUL_ENOMEM
+ * Errors  GPUL_EUNSUPPORTED no libnvrtc was found, or it does not support the architecture; GPUL_EFORMAT the program or an option
+ *         has an error: the text is the first error of the log, native is the nvrtcResult; GPUL_ENOMEM
  * Source  NVRTC User Guide: nvrtcCompileProgram */
 gpul_status gpul_nvrtc_compile(const char *source, const char *name, const char *const *options, const char *arch, gpul_nvrtc_result *out,
 			       gpul_error *err);
 void gpul_nvrtc_result_free(gpul_nvrtc_result *r); /* accepts an empty result; cannot fail */
 
 /** Return the line of CUDA C++ text, from 1, in which main() is declared at namespace scope; 0: none.  Comments and strings are
- * skipped; lines that the preprocessor would skip are not.  Any thread. */
+ * skipped, but not the lines that the preprocessor would skip.  Any thread. */
 unsigned gpul_nvrtc_main_line(const char *text);
 
 /** Get path and version of the libnvrtc in use.

@@ -33,8 +33,7 @@ typedef struct gpul_rdma_device_desc {
 	int port;               /* for verbs: number of the port; 0: the first active port */
 	int gid_index;          /* for verbs: index of the GID; -1: the backend chooses */
 	int mtu;                /* verbs: 256 ... 4096 bytes; 0: the port's active MTU */
-	int timeout, retry;     /* verbs: 4.096 us * 2^timeout before a retry, and the number of retries (at most 6);
-				     * 0: 18 and 6 */
+	int timeout, retry;     /* verbs: 4.096 us * 2^timeout before a retry, and the number of retries (at most 6); 0: 18 and 6 */
 	int traffic_class;      /* RoCE traffic class: DSCP << 2; 0: none */
 	gpul_rdma_qp_type qp_type;
 	bool lossless;          /* the user asserts that the fabric loses no packets (UC over Ethernet) */
@@ -47,12 +46,11 @@ typedef struct gpul_rdma_device_info {
 	char name[64];           /* "mlx5_0 port 1", "tcp;ofi_rxm on 127.0.0.1" */
 	char why[200];           /* why this device and this GID were chosen */
 	uint32_t inline_bytes;   /* limit of the bytes of an INLINE operation */
-	uint32_t max_depth;      /* limit of the operations in flight per queue pair */
-	bool ordered;            /* operations of a queue pair take effect in the order of their posts */
-	bool completes_in_order; /* they also complete in this order: a completion implies those
-				     * of all earlier operations */
-	bool unnamed_arrivals;   /* all arrivals have qp 0, because the fabric does not report
-				     * the queue pair */
+	uint32_t max_depth;      /* most operations in flight per queue pair */
+	bool ordered;            /* the operations of a queue pair take effect in the order in which they are posted */
+	bool completes_in_order; /* operations also complete in this order, so a completion implies that all earlier operations have
+				  * completed */
+	bool unnamed_arrivals;   /* all arrivals have qp 0, because the fabric does not report the queue pair */
 	bool dmabuf;             /* reg() accepts dmabuf descriptors */
 	unsigned max_qps;
 	uint64_t notice_ns; /* longest time until a dead path causes an error completion; 0: it never does */
@@ -67,8 +65,8 @@ typedef struct gpul_rdma_memory { /* the memory that reg() registers */
 	int dmabuf_fd;            /* -1: CPU memory; otherwise `at` is a GPU address, and dmabuf_offset is its offset in the dmabuf */
 	uint64_t dmabuf_offset;
 	bool relaxed; /* relaxed ordering is allowed: for data, never for slots and steps */
-	bool source;  /* only this end's NIC reads it: the peer has no access.
-				     * Otherwise the peer may write it, but not read it */
+	bool source;  /* only this end's NIC reads the memory, and the peer has no access; false: the peer may write the memory, but
+		       * not read it */
 	bool flushed; /* GPU memory: a flush by this end may read it */
 } gpul_rdma_memory;
 
@@ -91,7 +89,7 @@ struct gpul_rdma_backend {
 	 * from: local address of the socket to the peer, from which a network provider also connects; NULL: unknown. */
 	gpul_status (*create_path)(void *device, unsigned n_qps, unsigned depth, unsigned n_recvs, const struct sockaddr *from, void **path,
 				   gpul_error *err);
-	/* Write the description that the peer needs to connect to this path; returns the number of bytes. */
+	/* Write the data that the peer needs to connect to this path.  Returns the number of bytes. */
 	size_t (*describe)(void *path, unsigned char out[GPUL_RDMA_MAX_DESCRIPTION]);
 	/* Connect to the peer's path; its description is not trusted.  When it returns, posts may begin. */
 	gpul_status (*connect_path)(void *path, const unsigned char *description, size_t n_bytes, gpul_error *err);
@@ -99,17 +97,16 @@ struct gpul_rdma_backend {
 	/* Post operations in order, with one doorbell for each queue pair.  *n_posted: how many were accepted; without an
 	 * error, fewer than n if the fabric has no room now.  COPY operations are never passed to it. */
 	gpul_status (*post)(void *path, const gpul_rdma_op *ops, unsigned n, unsigned *n_posted, gpul_rdma_failure *why);
-	/* Read up to max completions; *n_events may be 0.  After an error completion it fails, once it has returned the events
-	 * before it. */
+	/* Read up to max completions; *n_events may be 0.  After an error completion, poll first returns the events before it, and
+	 * then fails. */
 	gpul_status (*poll)(void *path, gpul_rdma_event *events, unsigned max, unsigned *n_events, gpul_rdma_failure *why);
 
 	/* Stop all transfers: after it returns, the peer can no longer write to local memory.  Cannot fail. */
 	void (*break_path)(void *path);
 	void (*destroy_path)(void *path);
 
-	/* Asynchronous events (a port goes down, a QP fails): async_fd returns a descriptor that is readable when there is
-	 * an event, or -1; the next function reads an event, and reports whether it ends this path (path NULL: only device
-	 * events). */
+	/* Asynchronous events (a port goes down, a QP fails): async_fd returns a descriptor that is readable when there is an
+	 * event, or -1; the next function reads an event, and reports whether it ends this path (path NULL: only device events). */
 	int (*async_fd)(void *device);
 	bool (*async_read)(void *device, gpul_rdma_failure *why);
 };

@@ -34,7 +34,7 @@ typedef enum gpul_nic_distance {  /* the distances, the nearest first */
 enum { GPUL_PCI_TEXT_BYTES = 24, GPUL_NIC_MAX_PORTS = 8, GPUL_NIC_WHY_BYTES = 200 };
 
 typedef struct gpul_nic_port {
-	int number; /* from 1 */
+	int number; /* port number, from 1 */
 	bool active;
 	double gbps;             /* speed in 10^9 bits per second; 0: unknown */
 	char state[16];          /* such as "ACTIVE" or "DOWN"; "": unknown, as for every text here */
@@ -52,8 +52,7 @@ typedef struct gpul_nic {
 	char cpus[256];                /* the CPUs near the NIC, "0-55,112-167" */
 	char link[48];                 /* PCIe link: "32.0 GT/s PCIe x16"; also the maximum if the link is slower */
 	bool active;                   /* at least one port is active */
-	double gbps;                   /* speed of the fastest active port, or of the fastest port if
-					 * none is active */
+	double gbps;                   /* speed of the fastest active port, or of the fastest port if none is active */
 	unsigned n_ports;
 	gpul_nic_port port[GPUL_NIC_MAX_PORTS];
 	char path[320]; /* path from the host bridge: "pci0000:15/0000:15:01.0/..."; private to this folder */
@@ -99,14 +98,14 @@ const char *gpul_nic_distance_name(gpul_nic_distance d);
  *
  * Among equally near NICs it prefers the fastest, and physical to virtual functions.  NICs that are still equal are distributed
  * among the GPUs that they are nearest to: the first GPU by PCI address gets the first NIC, and so on, so that 8 GPUs and 8 NICs
- * form pairs.  Every GPU in sysfs counts, also those that this process cannot see (CUDA_VISIBLE_DEVICES), so that processes with
+ * form pairs.  Every GPU in sysfs counts, even one that this process cannot see (CUDA_VISIBLE_DEVICES), so that processes with
  * one GPU each do not all choose the same NIC.
  *
  * @t      a topology
  * @gpu    PCI address of the GPU; NULL or "": unknown, and the fastest active NIC is chosen
  * @only   names of the NICs that may be chosen; NULL: all
  * @n_only their number
- * @why    receives the reason, in one sentence, also if there is no NIC; NULL: not wanted
+ * @why    receives the reason, in one sentence, even if there is no NIC; NULL: not wanted
  * Errors  NULL: there is no NIC, or none of `only` is in the topology
  * Source  NVIDIA, nvidia-smi topo -m, for the order of the classes */
 const gpul_nic *gpul_nic_choose(const gpul_nic_topology *t, const char *gpu, const char *const *only, size_t n_only,

@@ -4,9 +4,8 @@
  *            <── CHALLENGE ──────────────           another random number, and the server's proof
  *            ── PROOF ──────────────────>           the client's proof; HELLO follows
  *
- * A proof is an HMAC-SHA256, with a key derived from the secret, of the sender's role, both random
- * numbers and the identity.  So it is valid only for one connection, one direction and one purpose;
- * the secret is never sent. */
+ * A proof is an HMAC-SHA256, with a key derived from the secret, of the sender's role, both random numbers and the identity.  So it
+ * is valid only for one connection, one direction and one purpose; the secret is never sent. */
 #ifndef GPULOAD_RDMA_OOB_PROOF_H
 #define GPULOAD_RDMA_OOB_PROOF_H
 
@@ -25,13 +24,13 @@ enum { GPUL_RDMA_NONCE_BYTES = 32 };
 typedef struct gpul_rdma_identity {
 	uint32_t purpose;
 	uint32_t from, to; /* ranks of the connecting and of the listening end */
-	uint32_t channel;  /* number of the connection, if there are several between the two */
+	uint32_t channel;  /* number of the connection, if there are several between the two ranks */
 } gpul_rdma_identity;
 
 /* The payload of the three frames.
  *
  * 0       32         48      80
- * ┌───────┬──────────┬───────┐   nonce: the sender's; PROOF repeats IDENTIFY's.  identity: IDENTIFY's, in all three.
+ * ┌───────┬──────────┬───────┐   nonce: of the sender; PROOF repeats that of IDENTIFY.  identity: of the connection.
  * │ nonce │ identity │ proof │   proof: zero in IDENTIFY
  * └───────┴──────────┴───────┘ */
 typedef struct gpul_rdma_credentials {

@@ -1,6 +1,5 @@
-/* op.h — the data types of the protocol's state machine: memory regions, operations for a
- * backend, and the two kinds of messages between the ends over the fabric, the clear-to-send
- * slot and the immediate.
+/* op.h — the data types of the protocol's state machine: memory regions, operations for a backend, and the two kinds of messages
+ * between the ends over the fabric, the clear-to-send slot and the immediate.
  *
  *     receiver                                                sender
  *     irecv ── slot: "write here" ───── RDMA_WRITE ─────────> ring of 256 slots
@@ -22,9 +21,9 @@ extern "C" {
 
 enum {
 	GPUL_RDMA_MAX_QPS = 16,
-	GPUL_RDMA_SLOTS = 256,           /* slots of one direction of a connection: the limit of
-					       * receives in flight */
-	GPUL_RDMA_RECVS = 320,           /* empty receives of each queue pair: one per slot, and those not given back yet */
+	GPUL_RDMA_SLOTS = 256,           /* slots of one direction of a connection: the limit of receives in flight */
+	GPUL_RDMA_RECVS = 320,           /* empty receives of each queue pair: one per slot, and some that have been consumed but
+					  * not reposted yet */
 	GPUL_RDMA_REQUESTS = 1024,       /* limit of the requests in flight of one end of a connection */
 	GPUL_RDMA_MAX_PARTS = 8,         /* limit of the buffers of one multi-receive */
 	GPUL_RDMA_MAX_SEGMENT = 4 << 20, /* limit of the bytes that one slot grants */
@@ -43,7 +42,7 @@ enum {
  *     seq:   the slot's number, from 1; slot n is in element (n - 1) % 256 of the ring */
 typedef struct gpul_rdma_slot {
 	uint64_t address; /* where the sender writes; an offset if the fabric counts from the start of the region */
-	uint64_t key;     /* remote key of the receiver's region */
+	uint64_t key;     /* remote key of the receiver's memory */
 	uint32_t bytes;   /* number of bytes that may be written at address */
 	uint32_t tag;
 	uint32_t order;
@@ -75,8 +74,7 @@ typedef struct gpul_rdma_piece {
 typedef struct gpul_rdma_area {
 	gpul_rdma_piece pieces[GPUL_RDMA_MAX_PIECES]; /* sorted; each begins where the previous one ends */
 	unsigned n_pieces;
-	bool staged; /* the fabric cannot access this (GPU) memory: copy through staging
-			* buffers; pieces[0] has no keys */
+	bool staged; /* the fabric cannot access this (GPU) memory: copy through staging buffers; pieces[0] has no keys */
 	bool strict; /* registered without relaxed ordering */
 	bool flush;  /* GPU memory: after an arrival, a flush makes the data visible to kernels */
 	bool on_device;
@@ -101,7 +99,7 @@ static_assert(sizeof(gpul_rdma_totals) == 8, "the payload of BYE");
 typedef enum gpul_rdma_op_kind {
 	GPUL_RDMA_OP_WRITE,     /* RDMA write */
 	GPUL_RDMA_OP_WRITE_IMM, /* RDMA write with immediate; may have 0 bytes */
-	GPUL_RDMA_OP_RECV,      /* give `bytes` empty receives back to queue pair qp; has no completion */
+	GPUL_RDMA_OP_RECV,      /* post `bytes` empty receives to queue pair qp again; has no completion */
 	GPUL_RDMA_OP_FLUSH,     /* make earlier arrivals at [local, local + bytes) visible to the GPU */
 	GPUL_RDMA_OP_COPY_OUT,  /* copy from GPU memory at remote to the staging buffer at local */
 	GPUL_RDMA_OP_COPY_IN,   /* copy from the staging buffer at local to GPU memory at remote */
@@ -111,8 +109,8 @@ typedef enum gpul_rdma_op_kind {
 enum gpul_rdma_op_flags {
 	GPUL_RDMA_SIGNALED = 1,  /* the operation needs a completion; it also completes the earlier ones of its queue pair */
 	GPUL_RDMA_INLINE = 2,    /* bytes is at most the backend's inline_bytes; local may be reused after the post */
-	GPUL_RDMA_DELIVERED = 4, /* with SIGNALED: the completion comes only when the data is in the peer's memory, even if
-				  * the fabric would report it earlier; an access error at the peer is reported */
+	GPUL_RDMA_DELIVERED = 4, /* with SIGNALED: the operation completes only when the data is in the peer's memory, even if
+				  * the fabric would report it earlier; so an access error at the peer is always reported */
 };
 
 typedef struct gpul_rdma_op {

@@ -1,5 +1,4 @@
-/* protocol_failure.h — the record of why a connection of the send path has failed: the first cause,
- * which every later call reports. */
+/* protocol_failure.h — the record of why a connection of the send path has failed: the first cause, which every later call reports. */
 #ifndef GPULOAD_RDMA_PROTOCOL_PROTOCOL_FAILURE_H
 #define GPULOAD_RDMA_PROTOCOL_PROTOCOL_FAILURE_H
 

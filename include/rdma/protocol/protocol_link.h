@@ -11,7 +11,7 @@
  * The receiver decides: a send waits until the peer has granted a slot for it.  Messages match in order: the n-th send of one
  * end fills the n-th receive of the other.  Only the buffers of a multi-receive are matched by tag, in any order.  A tag that
  * does not match, a message that is longer than its buffer, a missed deadline or an error of the fabric makes the link fail:
- * all requests end with the same record, and the connection must be closed.
+ * all requests end with the same failure, and the connection must be closed.
  *
  * The peer is not trusted.  What it writes and sends is checked against the grants of this end:
  * an event that a correct peer cannot cause makes the link fail, with a message that names the event.  No receive ends before
@@ -32,13 +32,14 @@ typedef struct gpul_rdma_link gpul_rdma_link; /* opaque; the struct is defined i
 /* How a message uses several queue pairs. */
 typedef enum gpul_rdma_striping {
 	GPUL_RDMA_SPLIT,       /* each segment is divided among the queue pairs, in aligned stripes */
-	GPUL_RDMA_ROUND_ROBIN, /* each segment goes whole to the next queue pair */
+	GPUL_RDMA_ROUND_ROBIN, /* each segment is sent as a whole, by the next queue pair */
 } gpul_rdma_striping;
 
 /* Memory of a link that the fabric can access.  The peer writes the slots; the other members are sources of small writes. */
 typedef struct gpul_rdma_control {
 	gpul_rdma_slot slots[GPUL_RDMA_SLOTS] __attribute__((aligned(64)));  /* written by the peer: where this end may send */
-	gpul_rdma_slot grants[GPUL_RDMA_SLOTS] __attribute__((aligned(64))); /* what this end writes into the peer's slots */
+	gpul_rdma_slot grants[GPUL_RDMA_SLOTS] __attribute__((aligned(64))); /* the slots that this end grants, as sources of the
+									      * writes into the peer's slots */
 	uint64_t steps[GPUL_RDMA_REQUESTS] __attribute__((aligned(64)));     /* values of the puts' signals */
 } gpul_rdma_control;
 
@@ -54,8 +55,7 @@ typedef struct gpul_rdma_link_desc {
 	bool control_datagrams;                             /* slots are sent by CONTROL operations, and repeated every repeat_ns */
 	uint64_t repeat_ns;
 	gpul_rdma_control *control;    /* borrowed; registered, and all zeros */
-	gpul_rdma_piece control_piece; /* registration of its grants and steps, as sources; the peer
-					* gets the registration of its slots */
+	gpul_rdma_piece control_piece; /* registration of its grants and steps, as sources; the peer gets the registration of its slots */
 	gpul_rdma_remote peer_slots;   /* the peer's control->slots */
 	void *stages;                  /* 2 * n_stages staging buffers of segment_bytes, registered; NULL: no staged areas */
 	gpul_rdma_piece stages_piece, in_stages_piece; /* registrations of the first half, from which this end sends,
@@ -63,8 +63,7 @@ typedef struct gpul_rdma_link_desc {
 	unsigned n_stages;                             /* number per direction; GPUL_RDMA_MAX_PARTS to 64; 0: none */
 	uint32_t first_counter;                        /* initial value of sequence numbers and other counters, equal
 				        * at both ends; normally 0; tests begin near the wrap-around */
-	uint32_t first_generation;                     /* initial generation of handles, 0 to 0x3fffff; 0 means 1.  Also
-				        * for tests */
+	uint32_t first_generation;                     /* initial generation of handles, 0 to 0x3fffff; 0 means 1.  Also for tests */
 } gpul_rdma_link_desc;
 
 /** Create the state of one end.
@@ -85,10 +84,9 @@ typedef struct gpul_rdma_span {
 	const gpul_rdma_area *area; /* borrowed until the request has ended */
 } gpul_rdma_span;
 
-/* Start a request.  Each returns GPUL_OK with *out = 0 when too many requests are in flight:
- * call again after some have ended.  deadline_ns: absolute, in the time of
- * gpul_rdma_link_tick(); 0: none.  Errors: GPUL_EINVAL the span is not inside its area, or its size
- * has more than 48 bits; the failure of the link. */
+/* Start a request.  Each returns GPUL_OK with *out = 0 when too many requests are in flight: call again after some have ended.
+ * deadline_ns: absolute, in the time of gpul_rdma_link_tick(); 0: none.  Errors: GPUL_EINVAL the span is not inside its area, or
+ * its size has more than 48 bits; the failure of the link. */
 
 /** Send a message.
  *
@@ -103,9 +101,9 @@ typedef struct gpul_rdma_span {
 gpul_status gpul_rdma_link_send(gpul_rdma_link *l, const gpul_rdma_span *span, uint32_t tag, uint64_t deadline_ns, gpul_rdma_request *out,
 				gpul_error *err);
 
-/* True if a send with this tag takes a slot at once: no earlier send waits for slots, and the peer's next receive, or a free buffer of
- * its next multi-receive, has this tag.  A program whose sends come in another order than the peer's receives keeps a message until
- * then, because a send with a tag that does not match fails the link.  False after a failure. */
+/* True if a send with this tag gets a slot immediately: no earlier send waits for slots, and the peer's next receive, or a free buffer of
+ * its next multi-receive, has this tag.  A program whose sends are in another order than the peer's receives must keep a message
+ * until this returns true, because a send whose tag does not match makes the link fail.  False after a failure. */
 bool gpul_rdma_link_may_send(gpul_rdma_link *l, uint32_t tag);
 
 /** Receive one message for each of n buffers.
@@ -126,15 +124,14 @@ gpul_status gpul_rdma_link_recv(gpul_rdma_link *l, const gpul_rdma_span *spans, 
 				gpul_rdma_request *out, gpul_error *err);
 
 typedef struct gpul_rdma_put_desc {
-	gpul_rdma_span from;     /* at most GPUL_RDMA_MAX_PUT bytes, in a registered (not staged) area; 0 bytes: only
-					* the signal */
+	gpul_rdma_span from;     /* at most GPUL_RDMA_MAX_PUT bytes, in a registered (not staged) area; 0 bytes: only the signal */
 	gpul_rdma_remote to;     /* target in the peer's memory; `bytes`: its size */
-	gpul_rdma_remote signal; /* 8 bytes that receive signal_value after the data; bytes 0: no signal */
+	gpul_rdma_remote signal; /* 8 bytes in the peer's memory, which get signal_value after the data; bytes 0: no signal */
 	uint64_t signal_value;
 	unsigned lane; /* puts of one lane take effect in order: lane % n_qps is the queue pair */
 } gpul_rdma_put_desc;
 
-/** Write into the peer's memory, then raise a step: an 8-byte word that the peer's kernel or CPU waits for.
+/** Write into the peer's memory, then write a step: an 8-byte word there that a kernel or CPU thread of the peer waits for.
  *
  * The request ends when the fabric has acknowledged both writes.
  *
@@ -148,7 +145,7 @@ typedef struct gpul_rdma_put_desc {
 gpul_status gpul_rdma_link_put(gpul_rdma_link *l, const gpul_rdma_put_desc *put, uint64_t deadline_ns, gpul_rdma_request *out,
 			       gpul_error *err);
 
-/** Make data that has arrived visible to kernels: a fence after the writes that have ended so far.
+/** Make data that has arrived visible to kernels: a fence after all writes that have arrived so far.
  *
  * @l     link
  * @span  arrived data; only its address is used
@@ -171,7 +168,7 @@ gpul_status gpul_rdma_link_flush(gpul_rdma_link *l, const gpul_rdma_span *span, 
  * Threads the link's thread */
 gpul_status gpul_rdma_link_test(gpul_rdma_link *l, gpul_rdma_request request, bool *done, uint64_t *bytes, gpul_error *err);
 
-/* True when all operations of a send or put have been taken; for traces.  The request must not have been freed. */
+/* True if gpul_rdma_link_take() has returned all operations of a send or put; for traces.  The request must not have been freed. */
 bool gpul_rdma_link_emitted(const gpul_rdma_link *l, gpul_rdma_request request);
 
 /* Write the operations that are possible now to ops, at most max (at least GPUL_RDMA_MAX_QPS * GPUL_RDMA_MAX_PIECES, so that a

@@ -22,19 +22,18 @@ typedef struct gpul_rdma_putter gpul_rdma_putter; /* opaque; the struct is defin
 
 enum { GPUL_RDMA_PUT_TIMEOUT_MS = 30000 };
 
-/* The target of the puts of one route.  Different routes must not use the same step words.  If the
- * connection has several queue pairs, different lanes must not use the same step words either,
- * because writes to one word by two queue pairs are not ordered. */
+/* The target of the puts of one route.  Different routes must not use the same step words.  If the connection has several queue
+ * pairs, different lanes must not use the same step words either, because writes to one word by two queue pairs are not ordered. */
 typedef struct gpul_rdma_put_route {
-	gpul_rdma_conn *conn;         /* from now on only the proxy's thread uses it */
+	gpul_rdma_conn *conn;         /* from now on, only the proxy's thread may use the connection */
 	const gpul_rdma_region *from; /* offsets of sources begin at its start; at most GPUL_RDMA_PUT_FROM_END bytes */
 	gpul_rdma_remote to;          /* offsets of destinations begin at its start; at most GPUL_RDMA_PUT_TO_END bytes: divide
 					  * larger memory among several routes */
 	gpul_rdma_remote steps;       /* n_steps words of 8 bytes */
-	unsigned n_steps;             /* at most GPUL_RDMA_PUT_NO_STEP */
+	unsigned n_steps;             /* number of steps, at most GPUL_RDMA_PUT_NO_STEP */
 } gpul_rdma_put_route;
 
-/* The times of a put, for a trace; called on the proxy's thread. */
+/* The times of a put, for a trace.  The observer is called on the proxy's thread. */
 typedef struct gpul_rdma_put_event {
 	unsigned lane;
 	uint64_t position;                       /* position of the trigger in its lane */
@@ -45,7 +44,7 @@ typedef void gpul_rdma_put_observer(void *context, const gpul_rdma_put_event *ev
 
 typedef struct gpul_rdma_putter_desc {
 	const gpul_rdma_put_route *routes; /* copied */
-	unsigned n_routes;                 /* at most GPUL_RDMA_PUT_ROUTES */
+	unsigned n_routes;                 /* number of routes, at most GPUL_RDMA_PUT_ROUTES */
 	int timeout_ms;                    /* time-out of each put; 0: GPUL_RDMA_PUT_TIMEOUT_MS; < 0: none */
 	gpul_rdma_put_observer *observer;  /* called with the times of each put; NULL: none */
 	void *observer_context;

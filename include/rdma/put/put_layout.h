@@ -21,7 +21,7 @@ enum {
 	GPUL_RDMA_PUT_NO_STEP = (1 << 18) - 1,
 };
 
-/* The smallest offsets and the smallest number of bytes that do not fit. */
+/* The smallest offsets and the smallest size that do not fit into their fields. */
 #define GPUL_RDMA_PUT_FROM_END  (0xffffffffull * 16)
 #define GPUL_RDMA_PUT_TO_END    (0x7fffffffull * 16)
 #define GPUL_RDMA_PUT_BYTES_END 0x7fffffffull

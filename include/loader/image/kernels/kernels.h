@@ -52,8 +52,7 @@ typedef struct gpul_kernel_table {
  * @bytes    as gpul_image_unpack() returns them; not needed after the call
  * @n_bytes  length of the image
  * @out      owned by the caller: gpul_kernel_table_free(); untouched on failure
- * Errors  GPUL_EFORMAT damaged: the message gives the place (native = byte offset in the image) and what was expected;
- *         GPUL_ENOMEM
+ * Errors  GPUL_EFORMAT damaged: the message gives the place (native = byte offset in the image) and what was expected; GPUL_ENOMEM
  * Source  the ELF specification; NVIDIA's sections as seen in CUDA 11 to 13 (cubin.c lists the versions);
  *         PTX ISA 9.0, 5.1.6, 11.1 */
 gpul_status gpul_kernels_read(const gpul_image *image, const void *bytes, size_t n_bytes, gpul_kernel_table *out, gpul_error *err);
@@ -63,22 +62,21 @@ void gpul_kernel_table_free(gpul_kernel_table *t);
 /* Returns true to visit an image; called for each image before it is decompressed. */
 typedef bool gpul_image_filter(const gpul_image *image, void *context);
 /* Receives the kernels of one image.  gpul_kernels_visit() calls it for one image at a time, in the order of its list of images, and
- * frees the table after each call.  failed: NULL, or why the image is damaged (the table is then empty).  Return a failure to
- * stop. */
+ * frees the table after each call.  failed: NULL, or why the image is damaged (the table is then empty).  The visitor returns
+ * a failure to stop. */
 typedef gpul_status gpul_kernel_visitor(const gpul_image *image, const gpul_kernel_table *table, const gpul_error *failed, void *context,
 					gpul_error *err);
 
 /** Decompress the images of a list on all CPUs and visit their kernels in the order of the list.
  *
- * Only a few images are in memory at a time, whatever the size of the list.
+ * However long the list is, only a few decompressed images are in memory at a time.
  *
  * @images    borrowed
  * @wanted    selects images; NULL: all
  * @visit     called for each image; a status other than GPUL_OK ends the visits and is returned
  * @context   passed to wanted and visit
  * @progress  NULL: no reports
- * Errors  what visit returned; GPUL_ESYS the file was truncated while it was read (gpul_source_check());
- *         GPUL_ENOMEM */
+ * Errors  what visit returned; GPUL_ESYS the file was truncated while it was read (gpul_source_check()); GPUL_ENOMEM */
 gpul_status gpul_kernels_visit(const gpul_images *images, gpul_image_filter *wanted, gpul_kernel_visitor *visit, void *context,
 			       const gpul_progress *progress, gpul_error *err);
 
