@@ -37,7 +37,7 @@ static void list_kernels(const gpul_module *m, const char *wanted, char *out, si
 		if (wanted && !gpul_name_matches(name, wanted))
 			continue;
 		if (wanted)
-			n = strlen(name); /* then the parameters are shown, too, because only they differ */
+			n = strlen(name); /* show the parameters, too, because the matching kernels differ only in these */
 		if (used == 0 && n + 8 > out_bytes)
 			n = out_bytes - 8; /* show at least a part of the first name */
 		if (used + n + 8 > out_bytes) {
@@ -137,7 +137,7 @@ static gpul_status find_locked(const gpul_module *m, const char *name, const gpu
 
 gpul_status gpul_kernel_find(const gpul_module *m, const char *name, const gpul_kernel **out, gpul_error *err)
 {
-	/* m without const, because the look-up locks it and stores demangled names. */
+	/* m without const, because the look-up locks the module and stores demangled names in it. */
 	gpul_module *shared = m->kernels ? m->kernels[0].m : NULL;
 	gpul_status st;
 

@@ -75,7 +75,7 @@ static gpul_status explain_failure(const gpul_module *m, CUresult r, const char 
 {
 	const gpul_ptx_module *x = m->ptx;
 
-	if (strncmp(log, name, strlen(name)) == 0) /* the message already names the line */
+	if (strncmp(log, name, strlen(name)) == 0) /* the driver's message starts with "name:line", so add nothing */
 		return fail_with_log(r, log, text, name, err);
 	if (r == CUDA_ERROR_UNSUPPORTED_PTX_VERSION)
 		return gpul_fail(err, GPUL_ECUDA, (int)r,
@@ -110,7 +110,7 @@ static void find_ptxas_options(const gpul_code *code, gpul_ptxas_options *out)
 gpul_status gpul_jit_load(gpul_module *m, const gpul_code *code, const gpul_load_options *options, gpul_error *err)
 {
 	char log[LOG_BYTES] = "", info[LOG_BYTES] = "";
-	/* cuLibraryLoadData expects this number cast to a pointer. */
+	/* cuLibraryLoadData expects the buffer size as a number that is cast to a pointer. */
 	void *room = (void *)(uintptr_t)LOG_BYTES;
 	CUjit_option keys[5 + GPUL_PTXAS_MAX] = { CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_INFO_LOG_BUFFER,
 						  CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, CU_JIT_LOG_VERBOSE };

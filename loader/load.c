@@ -16,7 +16,7 @@ static const gpul_load_options defaults;
 
 /* ---- text -------------------------------------------------------------------------- */
 
-/* Report the only image for --explain, although there was no choice. */
+/* Report the only image to options->explain (gpuload run --explain), although there was no choice. */
 static void explain_text(const gpul_module *m, bool compiled, const char *name, const gpul_load_options *options)
 {
 	char line[500];
@@ -123,8 +123,8 @@ static gpul_status fill_from_kept_ptx(gpul_module *m, const gpul_input *in, cons
 	return st;
 }
 
-/* For the software driver, load the PTX stored in the cubin that a GPU would prefer; of equal ones, in the last.  If that cubin
- * has no PTX, fail with why_not. */
+/* For the software driver, load the PTX stored in the cubin that a GPU would prefer; of several equally good cubins, use the last.
+ * If that cubin has no PTX, fail with why_not. */
 static gpul_status fill_from_cubins(gpul_module *m, const gpul_choice *c, gpul_status why_not, gpul_error *err)
 {
 	const gpul_input *in = NULL;
@@ -236,7 +236,7 @@ gpul_status gpul_module_load_sources(const gpul_driver *drv, gpul_source *const 
 		return st;
 	st = n == 1 ? fill_from_one(m, sources[0], o, &why) : fill_from_sources(m, sources, n, o, &why);
 	for (size_t i = 0; i < n && !cut; i++)
-		cut = gpul_source_check(sources[i], err); /* truncation is the cause of any other error */
+		cut = gpul_source_check(sources[i], err); /* a truncated file is the cause of any other error */
 	if (st && !cut)
 		gpul_fail(err, st, why.native, "%s", why.text);
 	st = cut ? cut : st;
@@ -283,7 +283,7 @@ gpul_status gpul_module_load_ptx(const gpul_driver *drv, const char *text, size_
 	if (!st)
 		st = gpul_module_create(drv, o, &m, err);
 	if (!st)
-		st = fill_from_ptx(m, source, o, err); /* the parser reports text that is not PTX */
+		st = fill_from_ptx(m, source, o, err); /* text that is not PTX fails in the parser */
 	gpul_source_close(source);
 	if (st) {
 		gpul_module_unload(m);

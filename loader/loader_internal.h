@@ -21,7 +21,7 @@ struct gpul_kernel {
 	const char *name;               /* mangled name; borrowed from the PTX, the table or the driver */
 	const gpul_ptx_func *f;         /* the kernel's function in the PTX; NULL: machine code */
 	const gpul_kernel_info *info;   /* row of m->table; NULL for PTX, and for a kernel of gpul_kernel_of() */
-	gpul_signature_owned *declared; /* what the declaration shows: only the sizes */
+	gpul_signature_owned *declared; /* the signature that follows from the declaration alone: it has sizes, but no types */
 	CUkernel handle;                /* set by gpul_kernel_resolve() */
 
 	/* Filled in when it is first needed, under the module's lock. */

@@ -129,7 +129,7 @@ const gpul_ptx_func *gpul_kernel_ptx(const gpul_kernel *k)
 
 const gpul_signature *gpul_kernel_signature(const gpul_kernel *k)
 {
-	gpul_kernel *mine = &k->m->kernels[k - k->m->kernels]; /* k without const */
+	gpul_kernel *mine = &k->m->kernels[k - k->m->kernels]; /* k without const, because the signature is stored in it */
 	const gpul_signature *s;
 
 	pthread_mutex_lock(&k->m->lock);

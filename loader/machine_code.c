@@ -47,7 +47,7 @@ gpul_status gpul_kernel_describe(gpul_kernel *k, CUfunction fn, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* Check the size that the headers claim: the driver is not told the size, and trusts them. */
+/* Check that the size in the headers is not larger than the code: the driver gets no size and trusts the headers. */
 static gpul_status check_extent(const gpul_code *code, gpul_error *err)
 {
 	const gpul_recognised r = gpul_recognise(code->bytes, code->n_bytes, NULL);

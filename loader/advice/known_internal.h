@@ -4,8 +4,8 @@
 
 #include <stddef.h>
 
-/* A message is recognised by a part of its line and a second part that follows it; the name that it is about comes after the
- * first part.  The first matching row counts, so special rows come before general ones. */
+/* A row matches a line that contains part and, later, and_part; in the line, the name for the advice follows part.  The first
+ * matching row counts, so rows for special messages come before rows for general ones. */
 struct gpul_known_message {
 	const char *part, *and_part; /* and_part is "" if there is no second part */
 	const char *advice;          /* text of the advice, in which %s is replaced by the name */

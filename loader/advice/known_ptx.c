@@ -24,7 +24,7 @@ static const struct gpul_known_message ptx[] = {
 	{ "Cannot take address of function '", "",
 	  "%s is declared but not defined, so it has no address: define it in this file, or compile "
 	  "with nvcc -dc and link the file that defines it" },
-	{ "undefined reference to function ", "", /* the software driver reports this */
+	{ "undefined reference to function ", "", /* a message of the software driver */
 	  "it is declared but not defined: define %s in this file, or compile with nvcc -dc and link "
 	  "the file that defines it" },
 	/* errors about the resources of a kernel */

@@ -24,7 +24,7 @@ struct search {
 	gpul_origin origin;
 	bool linkable;      /* search the images to be linked; false: the loadable images */
 	const char *wanted; /* kernel name; NULL: any kernel */
-	char part[128];     /* a mangled name that matches wanted contains this */
+	char part[128];     /* an identifier that every mangled name of the wanted kernel contains */
 	gpul_chosen found;
 	GPUL_ARRAY(char *) seen; /* mangled names of the kernels counted so far, at most MAX_SEEN; owned */
 	bool enough;             /* the rest of the search cannot change the result */
@@ -211,7 +211,7 @@ static gpul_status consider_linking(gpul_choice *c, struct search *s, const stru
 	st = search_inputs(c, s, GPUL_ORIGIN_REGISTERED, err);
 	if (!st && s->n_found == 0)
 		st = gpul_choice_no_kernel(c, &s->damage, err);
-	s->n_found = s->n_found > 1 ? s->n_found : 0; /* 0 here means link; several: report the ambiguity */
+	s->n_found = s->n_found > 1 ? s->n_found : 0; /* with 0, the caller links; with more, it reports the ambiguity */
 	return st;
 }
 
@@ -238,7 +238,7 @@ static gpul_status report_result(const gpul_choice *c, const struct search *s, c
 	return gpul_fail(err, GPUL_EFORMAT, 0, "%s has no kernels for this device", path);
 }
 
-/* Return the error of the first part of the files that could not be read: the kernel may be in it. */
+/* Return the first read error of the inputs, because the missing kernel may be in the part that could not be read. */
 static gpul_error first_damage(const gpul_choice *c)
 {
 	for (size_t k = 0; k < c->n_inputs; k++) {

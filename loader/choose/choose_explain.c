@@ -135,7 +135,7 @@ struct names {
 	char elsewhere[16];      /* architecture of an image that has the kernel; "": none */
 };
 
-/* True if image i belongs to a unit without a TAKEN image. */
+/* True if no image of the unit (fatbin) that contains image i has the verdict TAKEN. */
 static bool unit_is_left_out(const gpul_input *s, size_t i)
 {
 	size_t from = i, to = i;

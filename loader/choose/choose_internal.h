@@ -88,7 +88,7 @@ gpul_status gpul_choice_no_kernel(const gpul_choice *c, const gpul_error *damage
 
 /* ---- select.c ---- */
 
-/* Like gpul_select(), for an array of images; the images of a unit must be adjacent. */
+/* Like gpul_select(), for an array of images; the images of a unit (fatbin) must be adjacent. */
 void gpul_select_among(const gpul_image *images, size_t n, const gpul_target *target, gpul_verdict *verdicts);
 
 /* Compare two images that suit the target: > 0 if the driver prefers a, < 0 if b, 0 if their position decides. */

@@ -72,7 +72,7 @@ int gpul_select_order(const gpul_image *a, const gpul_image *b, const gpul_targe
 	return target->machine_code ? by_suffix : -by_suffix;
 }
 
-/* Compare image i, which suits the target, with the best image of its unit so far. */
+/* Compare image i, which suits the target, with the best image of its unit (fatbin) so far. */
 static void update_best(const gpul_image *images, size_t i, size_t *best, const gpul_target *target, gpul_verdict *verdicts)
 {
 	int c = *best == SIZE_MAX ? 1 : gpul_select_order(&images[i], &images[*best], target);

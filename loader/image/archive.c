@@ -205,7 +205,7 @@ gpul_status gpul_walk_archive(const gpul_walk *w, gpul_span s)
 {
 	archive a = { .rest = { s.at + SARMAG, s.n - SARMAG }, .thin = memcmp(s.at, ARMAG, SARMAG) != 0 };
 
-	if (a.thin && w->depth) /* this archive could contain itself */
+	if (a.thin && w->depth) /* a thin archive refers to files, so it could refer to itself and never end */
 		return gpul_walk_fail(w, s.at,
 				      "cannot read a thin archive inside another archive: give the thin archive as a file of its own");
 	while (a.rest.n) {

@@ -119,7 +119,7 @@ gpul_status gpul_walk_ptx(const gpul_walk *w, gpul_span s)
 	image->stored = s.at;
 	image->offset = (uint64_t)(s.at - w->file.at);
 	image->bytes = image->stored_bytes = strnlen(r.at, s.n);
-	/* a NUL follows the bytes of a gpul_file */
+	/* PTX at the end of a mapped file is terminated, too, because a NUL follows the bytes of a gpul_file */
 	image->ended = image->bytes < s.n || (w->source.bytes && s.at + s.n == file_end);
 	if (is_equal(next_word(&r), ".version")) {
 		next_word(&r);

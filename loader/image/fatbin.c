@@ -91,7 +91,7 @@ static bool find_options(const gpul_walk *w, const unsigned char *entry, const f
 	return *at <= e->header_bytes && *n <= e->header_bytes - *at;
 }
 
-/* Read the entry at the start of s, which ends where the fatbin ends. */
+/* Read the entry at the start of s; the end of s is the end of the fatbin. */
 static gpul_status read_entry(const gpul_walk *w, gpul_span s, fatbin_entry *e)
 {
 	const char *wrong;

@@ -25,7 +25,7 @@ typedef struct fatbin_entry {
 	uint32_t ident_at, ident_bytes;
 	uint64_t flags;
 	uint64_t unknown;
-	uint64_t unpacked_bytes; /* 0 when stored raw */
+	uint64_t unpacked_bytes; /* 0: stored without compression */
 } fatbin_entry;
 _Static_assert(sizeof(fatbin_entry) == 64, "as in the file");
 

@@ -12,8 +12,8 @@
 #include "loader/image/images_internal.h"
 
 #define BLOCK_BYTES   ((size_t)8 << 20)
-#define THREAD_BYTES  ((size_t)16 << 20) /* searched by each thread; for fewer bytes, starting a thread would take longer than the search */
-#define SPARSE_BYTES  ((size_t)1 << 20)  /* in larger regions, headers are read through a window, without mapping pages */
+#define THREAD_BYTES  ((size_t)16 << 20) /* one thread for this many bytes: a search of fewer takes less time than starting a thread */
+#define SPARSE_BYTES  ((size_t)1 << 20)  /* in larger regions, headers are read into a gpul_window, without mapping pages */
 #define RELEASE_BYTES ((size_t)1 << 20)
 #define MAX_THREADS   16
 #define MAX_REJECTS   2000000 /* limit of the steps, of some ns each, on data that only looks like an image */
@@ -61,7 +61,7 @@ static void search_block(const search *s, block *b)
 	b->st = b->region->offload   ? gpul_walk_offload(&w, all)
 		: b->region->fatbins ? gpul_walk_fatbins(&w, all)
 				     : gpul_walk_data(&w, all, b->from, b->to, b->covered);
-	/* Release the pages of a searched block, which are not needed soon; not of a small block, because
+	/* Release the pages of a searched block, because they are not needed soon.  Keep those of a small block, because
 	 * releasing pages interrupts the other threads. */
 	if (s->n_bytes > THREAD_BYTES && n_searched > RELEASE_BYTES)
 		gpul_file_release(&w.source, all.at + b->from, b->to - b->from);
@@ -135,7 +135,7 @@ static gpul_span unit_extent(const gpul_image *image)
 	return (gpul_span){ image->stored, (size_t)image->stored_bytes };
 }
 
-/* Append images [i, end) of a block's list, which are one unit, to the result. */
+/* Append images [i, end) of a block's list, which are the images of one unit (fatbin), to the result. */
 static gpul_status append_unit(const gpul_walk *w, const gpul_images *from, size_t i, size_t end)
 {
 	uint32_t unit = w->list->n_units;
@@ -164,8 +164,8 @@ static size_t unit_end(const gpul_images *list, size_t i)
 	return end;
 }
 
-/* Search the rest of a region again with one thread.  Needed if a block accepted data that starts inside a fatbin and ends after
- * it: its later results are then wrong. */
+/* Search the rest of a region again with one thread.  This is needed if the search of a block accepted, as an image, data that starts
+ * inside a fatbin and ends after the fatbin: the later results of that block are then wrong. */
 static gpul_status search_rest(const gpul_walk *w, const gpul_region *r, size_t from)
 {
 	_Atomic size_t covered = from;

@@ -33,7 +33,7 @@ static gpul_status read_content(const gpul_walk *w, gpul_span s, gpul_content co
 				GPUL_MAX_CONTAINERS);
 		return gpul_walk_archive(w, s);
 	default:
-		if (w->depth) /* a member of an archive without device code: a linker script, an index, bitcode */
+		if (w->depth) /* ignore an archive member without device code: a linker script, an index, bitcode */
 			return GPUL_OK;
 		return gpul_walk_fail(w, s.at,
 				      "%s: expected PTX, a cubin, a fatbin, or an "
@@ -70,11 +70,11 @@ gpul_status gpul_images_list(const gpul_source *source, const gpul_progress *pro
 					.here = { .file = list->name, .section = "" },
 					.err = &why },
 			  content, source->content);
-	if (!st && list->images.n == 0 && list->damaged.n) { /* nothing but damage */
+	if (!st && list->images.n == 0 && list->damaged.n) { /* all device code is damaged */
 		why = list->damaged.at[0];
 		st = why.status;
 	}
-	if (gpul_images_check(list, err)) /* truncation is the cause of any other error */
+	if (gpul_images_check(list, err)) /* a truncated file is the cause of any other error */
 		st = GPUL_ESYS;
 	else if (st)
 		gpul_fail(err, st, why.native, "%s", why.text);

@@ -22,7 +22,7 @@
 
 #define GPUL_MAX_CONTAINERS 8 /* levels of archives in archives */
 
-/* The end of messages about a damaged file: what to do. */
+/* The end of messages about a damaged file tells the user what to do. */
 #define GPUL_AGAIN "; copy or build the file again"
 
 struct gpul_images {
@@ -139,7 +139,7 @@ gpul_status gpul_walk_skip_damage(const gpul_walk *w, gpul_status st);
 /* Append a part's error to the list. */
 gpul_status gpul_walk_add_damage(const gpul_walk *w, const gpul_error *why);
 
-/* The members of a source, for the files that read its content. */
+/* The fields of a source are declared here for the files that read its content. */
 struct gpul_source {
 	char *name;
 	gpul_file file;

@@ -42,7 +42,7 @@ static bool same_string(const char *a, const char *b)
 	return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
-/* Find or add the row of places[] for the walk's current place: usually it is the last row. */
+/* Find the row of places[] that describes the walk's current place (usually the last row), or append it. */
 static bool find_place(const gpul_walk *w, uint32_t *row)
 {
 	gpul_images *list = w->list;
@@ -122,7 +122,7 @@ gpul_status gpul_walk_fail(const gpul_walk *w, const void *at, const char *fmt, 
 	gpul_error why = { 0 };
 	va_list ap;
 
-	if (!w->err) /* a search tries many candidates and needs no messages */
+	if (!w->err) /* without err, no message: a search tries many candidates */
 		return GPUL_EFORMAT;
 	va_start(ap, fmt);
 	vsnprintf(what, sizeof what, fmt, ap);

@@ -23,7 +23,7 @@
 
 typedef unsigned char lane __attribute__((vector_size(32)));
 
-#define INLINE static inline __attribute__((always_inline)) /* each instruction-set version below gets a copy */
+#define INLINE static inline __attribute__((always_inline)) /* a copy for each version below */
 
 /* True if the first two bytes of a magic number are in the line at p; reads one byte after the line. */
 INLINE bool is_suspect(const unsigned char *p)
@@ -48,7 +48,7 @@ static inline bool is_magic(const unsigned char *p)
 							       4) == 0;
 }
 
-/* Compare byte by byte; NONE: not found. */
+/* Compare the four bytes at every position from `from` to `to`; NONE: not found. */
 static size_t find_exactly(const unsigned char *bytes, size_t n, size_t from, size_t to)
 {
 	for (size_t i = from; i < to && n - i >= 4; i++)
@@ -59,7 +59,7 @@ static size_t find_exactly(const unsigned char *bytes, size_t n, size_t from, si
 
 INLINE size_t find_magic_in(const unsigned char *bytes, size_t n, size_t from, size_t to)
 {
-	size_t most = to < n ? to : n ? n - 1 : 0; /* is_suspect() reads one byte after the line */
+	size_t most = to < n ? to : n ? n - 1 : 0; /* leave one byte, because is_suspect() reads one byte after the line */
 	size_t half = most > from ? (most - from) / 2 / LINE * LINE : 0, second = NONE, found;
 
 	for (size_t i = from; i < from + half; i += LINE) {

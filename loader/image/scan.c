@@ -78,7 +78,7 @@ static void mark_covered(_Atomic size_t *covered, size_t to, size_t step, size_t
 
 gpul_status gpul_walk_data(const gpul_walk *w, gpul_span s, size_t from, size_t to, _Atomic size_t *covered)
 {
-	gpul_walk direct = *w; /* these pages were just searched, so they are mapped: no window */
+	gpul_walk direct = *w; /* reads without a window, because the search has just mapped these pages */
 	size_t taken = 0, step = to - from;
 
 	direct.window = NULL;

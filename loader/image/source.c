@@ -84,7 +84,7 @@ gpul_status gpul_source_text(gpul_source *s, const char **text, gpul_error *err)
 	const char *bytes = s->file.bytes;
 	size_t n = s->file.n_bytes;
 
-	if (!s->borrowed || (n && bytes[n - 1] == '\0')) { /* core/file/file.h: a NUL follows a file's bytes */
+	if (!s->borrowed || (n && bytes[n - 1] == '\0')) { /* a NUL follows the bytes of a file (core/file/file.h) */
 		*text = bytes;
 		return GPUL_OK;
 	}

@@ -68,7 +68,7 @@ static gpul_status fail_demangled(const gpul_error *why, gpul_error *err)
 	return st;
 }
 
-/* Compile all LTO inputs to one PTX module: nvJitLink must get them in one link. */
+/* Compile all LTO inputs to one PTX module by one link, because nvJitLink must get all of them together. */
 static gpul_status lto_to_ptx(const gpul_link_input *lto, size_t n, const gpul_link_options *options, struct ptx_input *to, char **log,
 			      gpul_error *err)
 {
@@ -94,8 +94,7 @@ static gpul_status link_modules(const gpul_ptx_link_input *list, size_t n, gpul_
 
 /* ---- leaving out code that no kernel reaches ---------------------------------------------------- */
 
-/* limit for tables, as in gpul_ptx_prune_options.table_bytes; linking this much takes about a
- * second */
+/* limit for tables, as in gpul_ptx_prune_options.table_bytes; linking this many bytes takes about a second */
 enum { TABLE_BYTES = 16 << 20 };
 
 static bool is_wanted(void *context, const char *kernel)
@@ -112,8 +111,8 @@ static bool is_wanted(void *context, const char *kernel)
 	return wanted;
 }
 
-/* Prune the inputs.  *texts is owned by the caller: free_texts(); NULL: link the inputs as they are.  *failing is more PTX that must
- * be linked, or NULL. */
+/* Prune the inputs.  *texts is owned by the caller: free_texts(); NULL: link the inputs as they are.  *failing is PTX that must be
+ * linked as well, because pruned code calls a function in it; NULL: none (ptx/link/prune.h). */
 static gpul_status prune_inputs(const gpul_link_input *inputs, size_t n, const gpul_link_options *options, gpul_ptx_text **texts,
 				const char **failing, gpul_linked *out, gpul_error *err)
 {

@@ -27,8 +27,8 @@ struct head {
 
 /* ---- the child ---------------------------------------------------------------------------- */
 
-/* Close all descriptors except the standard ones and fd.  The child has copies of the ends of other threads' pipes and
- * sockets: while it holds them, their readers get no end of file. */
+/* Close all descriptors except the standard ones and fd.  The child inherits the pipes and sockets of other
+ * threads: while the child keeps their write ends open, the readers get no end of file. */
 static void close_others(int fd)
 {
 	struct rlimit limit = { 0 };
@@ -42,7 +42,7 @@ static void close_others(int fd)
 			close(other);
 }
 
-/* Prepare for a crash of nvJitLink: it must not run the program's signal handlers, dump core, or print. */
+/* Prepare the child for a crash of nvJitLink: the crash must not run the program's signal handlers, dump core, or print. */
 static void isolate_child(int fd)
 {
 	static const int fatal[] = { SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGPIPE };
@@ -146,7 +146,7 @@ gpul_status nvjitlink_run_in_child(const struct nvjitlink_task *task, struct nvj
 	child = fork();
 	if (child == 0)
 		run_child(task, ends[1]);
-	close(ends[1]); /* otherwise read() would never report the end of file */
+	close(ends[1]); /* read() reports the end of file only when no write end is open */
 	if (child < 0)
 		st = gpul_fail(err, GPUL_ESYS, errno, "fork() of the linker failed: %s", strerror(errno));
 	else

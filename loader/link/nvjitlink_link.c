@@ -148,7 +148,7 @@ gpul_status nvjitlink_link(const gpul_link_input *inputs, size_t n, const gpul_l
 
 	if (key && gpul_cache_find_image(key, &out->bytes, &out->n_bytes, &out->log)) {
 		out->kind = options->to_ptx ? GPUL_IMAGE_PTX : GPUL_IMAGE_CUBIN;
-		if (!*out->log) { /* the link had no log */
+		if (!*out->log) { /* the cache stores an empty text for a link without a log */
 			free(out->log);
 			out->log = NULL;
 		}

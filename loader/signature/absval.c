@@ -1,7 +1,7 @@
 /* absval.c — implements the join of abstract values, and the transfer functions of integer arithmetic. */
 #include "loader/signature/absval_internal.h"
 
-#define TINY ((uint64_t)1 << 16) /* dividing an element count by this or more gives about 0 */
+#define TINY ((uint64_t)1 << 16) /* an element count divided by this or a larger number is taken as 0 */
 
 static uint64_t saturating_add(uint64_t a, uint64_t b)
 {
@@ -150,7 +150,7 @@ gpul_absval gpul_absval_mul(gpul_absval a, gpul_absval b)
 	r.growth = max(product(a.growth, max(b.offset, 1)), product(b.growth, max(a.offset, 1)));
 	if ((a.flags & AV_TID && b.flags & AV_LAUNCH) || (b.flags & AV_TID && a.flags & AV_LAUNCH))
 		r.flags |= AV_QUADRATIC;
-	if ((a.flags | b.flags) & AV_SIZES) { /* a block or grid size as a factor does not change a stride */
+	if ((a.flags | b.flags) & AV_SIZES) { /* multiplying by a block or grid size leaves the strides as they are */
 		r.stride = max(a.stride, b.stride);
 		r.block_stride = max(a.block_stride, b.block_stride);
 		r.outer_stride = max(a.outer_stride, b.outer_stride);
@@ -181,17 +181,18 @@ gpul_absval gpul_absval_divide(gpul_absval a, gpul_absval b)
 	a.base = 0;
 	if (a.constant || !b.constant || b.value <= 0) {
 		a.constant = false;
-		a.bound = a.linear = 0; /* a quotient such as a number of loop iterations does not limit an index */
+		a.bound = a.linear = 0; /* the quotient is, for example, a number of loop iterations, which does not limit an index */
 		a.loaded_from |= b.loaded_from;
 		a.flags |= b.flags & (AV_LOADED | AV_OPAQUE);
-		if (b.flags & AV_SIZES) { /* a is the number of iterations of a grid-stride loop */
+		if (b.flags &
+		    AV_SIZES) { /* the divisor is a block or grid size: the quotient counts the iterations of a grid-stride loop */
 			a.flags &= ~(uint32_t)AV_LAUNCH;
 			a.stride = a.block_stride = a.outer_stride = 0;
 		}
 		return a;
 	}
 	if (b.offset >= TINY && (a.bound || a.stride == 1 || a.block_stride == 1)) {
-		/* the sign correction of a signed division by a power of two: n >> 31 >> 30. */
+		/* compilers write n >> 31 >> 30 to correct the sign in a signed division by a power of two */
 		a.bound = a.linear = 0;
 		a.flags &= ~(uint32_t)AV_LAUNCH;
 		a.stride = a.block_stride = a.outer_stride = 0;

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define AV_UNBOUNDED UINT64_MAX /* a stride or offset that grows in a loop (widening) */
+#define AV_UNBOUNDED UINT64_MAX /* value of a stride or offset that grows in a loop (widening) */
 
 enum absval_flag {
 	AV_TID = 1 << 0,         /* depends on %tid.x, or on block index times block size */
@@ -35,14 +35,14 @@ enum absval_flag {
 #define AV_LAUNCH  (AV_INDEX | AV_SIZES)
 #define AV_ADDRESS (AV_LOCAL | AV_SHARED | AV_VARIABLE)
 
-/* An abstract value.  The first four fields are sets of parameters: bit k stands for leaf k (dataflow_internal.h). */
+/* An abstract value.  The first four fields are sets: bit k is parameter k or, for structs, member k (gpul_leaf, dataflow_internal.h). */
 typedef struct gpul_absval {
 	uint64_t base;         /* parameters into whose buffer the value may point */
 	uint64_t bound;        /* parameters that the value may equal, up to an added constant */
 	uint64_t linear;       /* parameters that the value is a sum of, perhaps each times a factor */
 	uint64_t loaded_from;  /* parameters from whose buffer the value or an operand of it was loaded */
 	uint64_t stride;       /* how much the value changes when %tid.x grows by one */
-	uint64_t block_stride; /* how much it changes when the first index of the block, %ctaid * %ntid, grows by one */
+	uint64_t block_stride; /* how much the value changes when %ctaid * %ntid, the first index of the block, grows by one */
 	uint64_t outer_stride; /* how much the value changes when an AV_OUTER index grows by one */
 	uint64_t offset;       /* the largest sum of constants that was added to the value */
 	uint64_t growth;       /* how much the offset grows in one iteration of a loop */

@@ -35,7 +35,7 @@ static void count_edge(gpul_cfg *b, uint32_t from, uint32_t to)
 	b->first_pred[to + 1]++;
 }
 
-/* Write a block's predecessors from its last row to its first; at the end, first_pred is the first row. */
+/* Write a block's predecessors from its last row to its first, so that first_pred finally is the first row. */
 static void write_edge(gpul_cfg *b, uint32_t from, uint32_t to)
 {
 	b->preds[--b->first_pred[to + 1]] = from;
@@ -85,8 +85,8 @@ bool gpul_cfg_open(const gpul_ptx_func *f, gpul_cfg *out)
 		goto close;
 	if (f->n_insts)
 		number_blocks(f, &b);
-	/* One element more than is kept: element i + 1 counts the predecessors of block i; a prefix sum turns the
-	 * counts into the ends of the rows. */
+	/* Element i + 1 counts the predecessors of block i, and a prefix sum turns the counts into the ends of the rows; one more
+	 * element is allocated, which is not used later. */
 	b.first_pred = calloc((size_t)b.n_blocks + 2, sizeof *b.first_pred);
 	if (!b.first_pred)
 		goto close;

@@ -2,7 +2,7 @@
 #include "loader/signature/dataflow_internal.h"
 
 #define MAX_ROUNDS  200
-#define MAX_GROWTHS 8 /* a number that grew more often than this is taken to grow in a loop */
+#define MAX_GROWTHS 8 /* a stride or offset that grew more often than this is assumed to grow in a loop */
 
 /* ---- joining --------------------------------------------------------------------- */
 
@@ -150,7 +150,7 @@ static uint32_t cell_of(const gpul_dataflow *p, const gpul_dataflow_func *fn, co
 	return a->space == GPUL_PTX_MOD_SHARED || flags & AV_SHARED ? p->shared_cell : GPUL_PTX_NONE;
 }
 
-/* Handle a ld.param that loads members of a struct: {a, b} are two members. */
+/* Handle a ld.param that loads members of a struct; a destination {a, b} receives two members. */
 static void transfer_members(gpul_dataflow *p, const gpul_dataflow_func *fn, const gpul_inst_access *a)
 {
 	const gpul_ptx_operand *to = a->result;

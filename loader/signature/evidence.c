@@ -185,7 +185,7 @@ static void collect_mov(gpul_evidence *e, const gpul_dataflow_func *fn, const gp
 		return;
 	half = &fn->f->operands[from->first_child];
 	if (half[0].kind == GPUL_PTX_OP_INT && half[0].value.i == 0 && half[1].kind == GPUL_PTX_OP_REG)
-		add_evidence(e, gpul_operand_node(fn, &half[1]), EVIDENCE_BF16); /* {0, x} converts bf16 to f32 */
+		add_evidence(e, gpul_operand_node(fn, &half[1]), EVIDENCE_BF16); /* mov.b32 %f, {0, x} converts the bf16 x to f32 */
 }
 
 static void collect_cvt(gpul_evidence *e, const gpul_dataflow_func *fn, const gpul_ptx_inst *in)

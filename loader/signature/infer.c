@@ -31,7 +31,7 @@ const char *gpul_leaf_name(const gpul_inference *i, uint64_t set)
 
 /* ---- accesses -------------------------------------------------------------------- */
 
-/* True, with the reason recorded, if an address does not show how big the buffer into which it points must be. */
+/* True, after recording the reason, if the required size of a buffer cannot be derived from an address into it. */
 static bool index_is_unknown(gpul_inference *i, const gpul_absval *a)
 {
 	uint64_t others = a->linear & ~a->base;
@@ -121,7 +121,7 @@ static void note_access(gpul_inference *i, const gpul_dataflow_func *fn, const g
 	}
 }
 
-/* Record an access to shared memory: a .shared array with a row for each thread limits the threads of a block. */
+/* Record an access to shared memory: if each thread has a row of a .shared array, the number of rows limits the block size. */
 static void note_shared_access(gpul_inference *i, const gpul_absval *a)
 {
 	gpul_signature *s = &i->s->s;

@@ -34,7 +34,8 @@ static bool add_leaf(gpul_dataflow *p, const gpul_leaf *leaf)
 		    leaf->offset >= other->offset + other->bytes)
 			continue;
 		if (other->offset != leaf->offset || other->bytes != leaf->bytes)
-			p->opaque |= (uint64_t)1 << leaf->param; /* one location is loaded with several sizes */
+			p->opaque |= (uint64_t)1
+				     << leaf->param; /* the code loads the same bytes with several sizes, so they cannot be one member */
 		return true;
 	}
 	if (p->n_leaves == DATAFLOW_MAX_LEAVES)

@@ -34,7 +34,7 @@ static void assign_buffer(gpul_inference *i, gpul_param *param, const param_fact
 	if (param->type == GPUL_TYPE_NONE)
 		gpul_incomplete(i->s, "the element type of %s is unknown (%u bytes each)", i->names[k], width);
 	else
-		param->vector *= width / (uint32_t)gpul_type_bytes(param->type); /* f16x2 */
+		param->vector *= width / (uint32_t)gpul_type_bytes(param->type); /* an access to f16x2 has two elements */
 	if (facts->growth && width)
 		bound_vector(i, param, facts, width);
 	param->beyond = (uint32_t)(i->bound_offset < INVENTED_ELEMENTS ? i->bound_offset : 0) * param->vector;

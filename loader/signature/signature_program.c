@@ -32,8 +32,8 @@ const gpul_dataflow_func *gpul_dataflow_callee(const gpul_dataflow *p, const gpu
 	return f ? find_func(p, f) : NULL;
 }
 
-/* Return a row for one more function; NULL: out of memory.  The table starts small, because most kernels call no function,
- * while a module may have a hundred thousand; it doubles when its length is a power of two. */
+/* Return a row of p->funcs for one more function; NULL: out of memory.  Most kernels call no function, but a module may have a hundred
+ * thousand: so the table starts small, and its size doubles when its length is a power of two. */
 static gpul_dataflow_func *next_row(gpul_dataflow *p)
 {
 	size_t n = p->n_funcs;

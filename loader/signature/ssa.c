@@ -5,8 +5,8 @@
 
 #include "loader/signature/inst_internal.h"
 
-/* If a function has more phis than this, each remaining register keeps one value, so that the time stays
- * proportional to the size of the code. */
+/* If a function has more phis than these limits together, each remaining register is treated as one value, so that the time of the
+ * analysis stays proportional to the size of the code. */
 #define PHIS_PER_INST 4
 #define PHIS_ALWAYS   4096
 
@@ -197,7 +197,7 @@ static void number_all(numbering *n)
 {
 	uint64_t most = (uint64_t)n->f->n_insts * PHIS_PER_INST + PHIS_ALWAYS;
 
-	/* write_use() has advanced first_use of each register to the first row of the next register. */
+	/* Here first_use[r] is the end of the rows of register r, because write_use() has advanced it. */
 	for (uint32_t r = 0; r < n->f->n_flat_regs && n->v.n_phis <= most; r++) {
 		uint32_t begin = r ? n->first_use[r - 1] : 0;
 

@@ -72,7 +72,7 @@ static bool holds_pointers(const gpul_ptx_var *v)
 {
 	unsigned n = gpul_ptx_type_bytes(v->type);
 
-	return n == sizeof(uint64_t) || n == 1; /* 1: PTX declares a struct as an array of bytes */
+	return n == sizeof(uint64_t) || n == 1; /* 1, because PTX declares a struct as an array of bytes */
 }
 
 static const gpul_ptx_var *find_in_ptx(const gpul_ptx_module *x, const char *wanted)

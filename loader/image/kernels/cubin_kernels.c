@@ -32,7 +32,7 @@ enum { /* attributes of .nv.info.<kernel> */
        ATTR_REQUIRED_THREADS = 0x10,
        ATTR_PARAM = 0x17,
        ATTR_CLUSTER = 0x3d,
-       ATTR_PARAM_V2 = 0x45, /* more than 4 KB of parameters: ptxas 12.1 and later */
+       ATTR_PARAM_V2 = 0x45, /* ptxas 12.1 and later write it for kernels with more than 4 KB of parameters */
        ATTR_BARRIERS = 0x4c,
 };
 
@@ -105,7 +105,9 @@ static void read_three(const gpul_attribute *a, uint32_t out[3])
 		out[i] = gpul_attribute_u32(a, i);
 }
 
-/*     KPARAM_INFO     {u32 ?; u16 ordinal, offset; u32 ?, bytes in bits 18 to 31}
+/* Store the place of a parameter from its attribute; the meaning of fields marked ? is unknown:
+ *
+ *     KPARAM_INFO     {u32 ?; u16 ordinal, offset; u32 ?, bytes in bits 18 to 31}
  *     KPARAM_INFO_V2  {u32 ?; u16 ordinal, offset; u16 bytes, ?} */
 static gpul_status place_param(reader *r, const section_facts *f, const gpul_attribute *a, gpul_error *err)
 {
@@ -284,8 +286,8 @@ static gpul_status add_kernel(reader *r, const Elf64_Sym *s, uint32_t section, g
 
 	if (!row)
 		return no_memory(err);
-	/* An attribute has at least 16 bytes.  Without this limit a small image could name the same code a million
-	 * times, and printing the parameters of each kernel would take hours. */
+	/* Each parameter has an attribute of at least 16 bytes.  Without this limit, a million symbols of a small image could refer to
+	 * the same code, and printing the parameters of each kernel would take hours. */
 	r->n_params += f->info.n_params;
 	if (r->n_params > r->c.n_bytes / 16)
 		return damaged(r->symtab.sh_offset, err, "too many kernels with the same code");

@@ -26,7 +26,7 @@
 enum {
 	MAX_THREADS = 16,
 	WINDOW = 4 * MAX_THREADS,
-	RELEASE_BYTES = 8 << 20, /* bytes of pages that are released in one system call */
+	RELEASE_BYTES = 8 << 20, /* number of bytes whose pages are released by one system call */
 };
 
 #define BUDGET    (UINT64_C(96) << 20)

@@ -186,7 +186,7 @@ static bool is_candidate(const member *m)
 	if (m->method != DEFLATED)
 		return false;
 	n = inflate_start(m, head, n);
-	return n == 0 || gpul_may_contain_code(head, n, m->name); /* n is 0 if the data is damaged: the caller reports it */
+	return n == 0 || gpul_may_contain_code(head, n, m->name); /* n is 0 if the data is damaged; the caller then reports the damage */
 }
 
 static gpul_status report_member(const gpul_package *p, const member *m, const char *what, gpul_error *err)

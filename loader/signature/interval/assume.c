@@ -58,7 +58,7 @@ static void choose_launch(gpul_inference *i, gpul_assumed_launch *l)
 		const gpul_param *param = gpul_leaf_param(i, k);
 
 		if (param->role == GPUL_ROLE_BUFFER && param->loaded && !param->stored && i->read_indexes >> k & 1)
-			l->zeros |= (uint64_t)1 << k; /* an index that is loaded from this buffer is then 0 */
+			l->zeros |= (uint64_t)1 << k; /* the buffer is filled with zeros, so an index that is loaded from it is 0 */
 	}
 }
 

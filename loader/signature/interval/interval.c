@@ -36,7 +36,7 @@ gpul_interval gpul_interval_join(gpul_interval a, gpul_interval b)
 {
 	if (a.kind == INTERVAL_NONE || b.kind == INTERVAL_NONE)
 		return a.kind == INTERVAL_NONE ? b : a;
-	if (a.kind != b.kind) { /* a null pointer is never accessed */
+	if (a.kind != b.kind) { /* ignore a null pointer, because it is never accessed */
 		const gpul_interval *n = a.kind == INTERVAL_NUMBER ? &a : &b;
 
 		if (n->kind == INTERVAL_NUMBER && n->r.lo == 0 && n->r.hi == 0)
