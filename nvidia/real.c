@@ -274,7 +274,8 @@ static void open_once(toolchain_real *r)
 bool toolchain_open(toolchain_real *real)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-	static const toolchain_real *tried; /* each of our libraries opens only one */
+	static const toolchain_real
+		*tried; /* one is enough: each library of gpuload that contains this file opens only one NVIDIA library */
 
 	pthread_mutex_lock(&lock);
 	if (tried != real) {

@@ -1,9 +1,9 @@
-/* audit.c — an auditor of the dynamic loader (LD_AUDIT): programs are given wrappers instead of the functions of libcuda and libcudart.
+/* audit.c — an auditor of the dynamic loader (LD_AUDIT), which binds a program's calls of libcuda and libcudart to wrappers that log them.
  *
  *     program ── call through its PLT, or dlsym() ──> dynamic loader ── la_symbind64 ──> wrapper in libcuda-calls.so.1 (preloaded)
  *             ── address in its data ───────────────> symbols of a library that it needs ──┘  └── the driver's function
  *
- * The libraries themselves stay what they are, so that a program finds each of their functions, by whatever path it opens them.
+ * The libraries themselves are not replaced, so a program finds all their functions, whatever path it opens them by.
  * Source: rtld-audit(7). */
 #include <string.h>
 
@@ -14,9 +14,9 @@
 
 enum { MAX_CANDIDATES = 16 };
 
-/* The dynamic loader serialises the calls of auditors, except la_symbind64(). */
-static const struct link_map *wrappers;                   /* the preloaded library; NULL: no log */
-static const struct link_map *candidates[MAX_CANDIDATES]; /* the drivers and runtimes */
+/* No lock is needed, because the dynamic loader serialises all calls of auditors except la_symbind64(), which changes nothing here. */
+static const struct link_map *wrappers;                   /* the preloaded library with the wrappers; NULL: no log */
+static const struct link_map *candidates[MAX_CANDIDATES]; /* loaded CUDA drivers and runtimes */
 static size_t n_candidates;
 
 EXPORTED unsigned la_version(unsigned version);
@@ -29,7 +29,7 @@ unsigned la_version(unsigned version)
 	return version < LAV_CURRENT ? version : LAV_CURRENT;
 }
 
-/* A driver or runtime that another object needs gets wrappers before the first of them is relocated. */
+/* Redirect the symbols of each driver or runtime that a loaded object needs (DT_NEEDED), before that object is relocated. */
 static void own_needed(const struct link_map *map)
 {
 	const struct link_map *first = map;
@@ -43,7 +43,7 @@ static void own_needed(const struct link_map *map)
 				calls_own(wrappers, candidates[i]);
 }
 
-/* Only bindings to a driver or runtime are reported, because this costs time at each. */
+/* Called for each loaded object.  LA_FLG_BINDTO is set for drivers and runtimes only, because each reported binding takes time. */
 unsigned la_objopen(struct link_map *map, Lmid_t namespace, uintptr_t *cookie)
 {
 	bool is_candidate;
@@ -73,7 +73,7 @@ unsigned la_objclose(uintptr_t *cookie)
 
 uintptr_t la_symbind64(Elf64_Sym *symbol, unsigned index, uintptr_t *from, uintptr_t *to, unsigned *flags, const char *name)
 {
-	const bool is_own = *from == *to && !(*flags & LA_SYMB_DLSYM); /* dlsym(): `from` is the library that is searched */
+	const bool is_own = *from == *to && !(*flags & LA_SYMB_DLSYM); /* in a call for dlsym(), `from` is the searched library */
 
 	(void)index;
 	if (is_own || (strncmp(name, "cu", 2) && strncmp(name, "__cuda", 6)))

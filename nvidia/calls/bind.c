@@ -1,7 +1,7 @@
-/* bind.c — finds the wrapper of a function, and tells it what to call.
+/* bind.c — finds the wrapper of a function, and stores the address of the real function that the wrapper calls.
  *
- * Each auditor has its own copy of this code and of the C library. What they share is in the wrappers' library: its table
- * gpuload_calls_binding, the functions gpuload_calls_real, and gpuload_calls_owners. */
+ * Each auditor has its own copy of this code and of the C library.  They share the data in the library with the wrappers: the table
+ * gpuload_calls_binding, the real functions (gpuload_calls_real), and the libraries that contain these (gpuload_calls_owners). */
 #include "nvidia/calls/bind.h"
 
 #include <cuda.h>
@@ -56,7 +56,7 @@ static bool is_of_driver(const char *name)
 	return name[0] == 'c' && name[1] == 'u' && name[2] >= 'A' && name[2] <= 'Z';
 }
 
-/* The wrappers are compiled with the headers of one version of CUDA. */
+/* True if a function has other parameters than its wrapper, which was compiled with the headers of another version of CUDA. */
 static bool has_other_parameters(const struct link_map *object, const char *name)
 {
 	const bool is_12 = find_export(object, "cudaGetDeviceProperties_v2") != 0; /* CUDA 13 removed this function */
@@ -76,10 +76,10 @@ static uintptr_t wrapper_of(const struct calls_binding *b, size_t row)
 
 /* ---- the table of symbols -------------------------------------------------------------------- */
 
-/* Return the access rights of the segment with an address; 0: unknown. */
+/* Return the access rights (PROT_*) of the segment that contains an address; 0: unknown. */
 static int rights_of(const struct link_map *object, uintptr_t address)
 {
-	const Elf64_Ehdr *head = (const void *)object->l_addr; /* where the first segment of a shared library begins */
+	const Elf64_Ehdr *head = (const void *)object->l_addr; /* the first segment begins with it */
 	const Elf64_Phdr *segments;
 
 	if (!object->l_addr || memcmp(head->e_ident, ELFMAG, SELFMAG))
@@ -94,7 +94,7 @@ static int rights_of(const struct link_map *object, uintptr_t address)
 	return 0;
 }
 
-/* Let the symbols of an object lead to the wrappers.  If the system does not allow it, the auditor still sees most bindings. */
+/* Change the symbols of an object to the addresses of the wrappers.  If mprotect() fails, the auditor still sees most bindings. */
 static void redirect_symbols(const struct calls_binding *b, void *const *reals, const struct link_map *object, bool driver)
 {
 	const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
@@ -123,7 +123,7 @@ static void redirect_symbols(const struct calls_binding *b, void *const *reals, 
 
 /* ---- binding --------------------------------------------------------------------------------- */
 
-/* Make an object the one whose functions the wrappers call.  Returns false if there is another one. */
+/* Let the wrappers call the functions of this object.  Returns false if they already call those of another driver or runtime. */
 static bool take_over(const struct link_map *wrappers, const struct calls_binding *b, void **reals, const struct link_map *object,
 		      bool driver)
 {
@@ -149,7 +149,7 @@ uintptr_t calls_bind(const struct link_map *wrappers, const struct link_map *obj
 	reals = (void **)find_export(wrappers, "gpuload_calls_real");
 	if (!take_over(wrappers, b, reals, object, is_of_driver(name)))
 		return real;
-	if (real != wrapper_of(b, (size_t)row)) /* it may be bound already */
+	if (real != wrapper_of(b, (size_t)row)) /* `real` is the wrapper itself if the symbol was redirected before */
 		reals[row] = (void *)real;
 	return wrapper_of(b, (size_t)row);
 }

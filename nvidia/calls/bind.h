@@ -1,5 +1,4 @@
-/* bind.h — for auditors of the dynamic loader: a call goes to its wrapper, and the wrapper to the function that the program would have
- * called. */
+/* bind.h — binds calls to wrappers, and each wrapper to the function that the program would have called; for auditors (rtld-audit(7)). */
 #ifndef GPULOAD_NVIDIA_CALLS_BIND_H
 #define GPULOAD_NVIDIA_CALLS_BIND_H
 
@@ -10,22 +9,22 @@
 /* Returns true if a loaded object is the library with the wrappers. */
 bool calls_are_in(const struct link_map *map);
 
-/* The address that a program is given instead of `real`.
+/* Return the address to bind a symbol to, instead of `real`: that of its wrapper.
  *
  * wrappers  the library with the wrappers; NULL: there is no log
  * object    the object that contains the function
  * name      the symbol
  * real      its address
  *
- * Returns `real` itself for functions without a wrapper, and for a second driver or runtime in the process: a wrapper calls one
- * function. Works before the wrappers' library is relocated. */
+ * Returns `real` itself for functions without a wrapper, and for a second driver or runtime in the process, because a wrapper calls
+ * only one function.  Works before the wrappers' library is relocated. */
 uintptr_t calls_bind(const struct link_map *wrappers, const struct link_map *object, const char *name, uintptr_t real);
 
-/* A driver or runtime that another object needs is about to be linked: each kind of reference to its functions gets the wrappers, also
- * addresses in data and code without a linkage table.  Does nothing if there is one already, or no log. */
+/* Change the symbols of a driver or runtime to the wrappers, before the objects that need it are relocated: so even addresses in data,
+ * and in code that does not use a PLT, become those of wrappers.  Does nothing without a log, or if another one is already redirected. */
 void calls_own(const struct link_map *wrappers, const struct link_map *object);
 
-/* Forget an object that is unloaded. */
+/* Forget an object that is being unloaded, so that another one can take its place. */
 void calls_unbind(const struct link_map *wrappers, const struct link_map *object);
 
 #endif

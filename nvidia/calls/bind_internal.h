@@ -1,7 +1,7 @@
-/* bind_internal.h — the wrappers as a table without addresses.
+/* bind_internal.h — the table of the wrappers, by name.
  *
- * The auditor reads it in a library that the dynamic loader has mapped but not relocated yet, so each place is the difference to the
- * beginning of the table, and it is filled by the assembler. */
+ * The auditor reads the table in a library that the dynamic loader has mapped but not relocated yet.  So the table contains no addresses,
+ * but offsets from its own beginning, which the assembler computes. */
 #ifndef GPULOAD_NVIDIA_CALLS_BIND_INTERNAL_H
 #define GPULOAD_NVIDIA_CALLS_BIND_INTERNAL_H
 
@@ -19,13 +19,11 @@ struct calls_binding {
 
 extern const struct calls_binding gpuload_calls_binding;
 
-/* The wrapper of a row. */
 static inline void *calls_wrapper(size_t row)
 {
 	return (void *)((uintptr_t)&gpuload_calls_binding + (uintptr_t)(intptr_t)gpuload_calls_binding.rows[row].wrapper);
 }
 
-/* Returns true if an address is that of a wrapper. */
 static inline bool calls_is_wrapper(const void *function)
 {
 	for (size_t i = 0; i < (size_t)gpuload_calls_binding.n_rows; i++)

@@ -1,7 +1,7 @@
-/* capture.c — copies what the arguments of a call point to into a record.
+/* capture.c — copies the data that the arguments of a call point to into a record.
  *
- * A program may pass any pointer. Results of a call that succeeded are readable. Memory that the program passes in is read without
- * risk: on the thread's own stack directly, otherwise by process_vm_readv(), which reports an error where a load would crash. */
+ * The results of a successful call are readable, but an input pointer may be invalid.  Input on the thread's own stack is read
+ * directly; other input is read by process_vm_readv(), which returns an error where a load would crash. */
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "calls/calls_log.h"
 #include "nvidia/calls/wrapper_internal.h"
 
-/* larger results, such as cudaDeviceProp, are shown as addresses */
+/* for larger results, such as cudaDeviceProp, only the address is logged */
 enum { MAX_OUT_STRUCT = 256 };
 
 /* Return the end of this thread's stack; 0: unknown. */
@@ -46,7 +46,7 @@ static size_t copy_safely(void *to, const void *from, size_t n_bytes)
 		memcpy(to, from, n_bytes);
 		return n_bytes;
 	}
-	if (n_bytes > page_left) { /* a text may end before a page that is not mapped */
+	if (n_bytes > page_left) { /* read two parts, because the text may end before an unmapped page */
 		remote[0].iov_len = page_left;
 		remote[1] = (struct iovec){ (void *)(at + page_left), n_bytes - page_left };
 		n_parts = 2;
@@ -56,7 +56,7 @@ static size_t copy_safely(void *to, const void *from, size_t n_bytes)
 	return n < 0 ? 0 : (size_t)n;
 }
 
-/* Finish a piece whose content of n_bytes follows its word. */
+/* Write the header word of a piece (length and marks) before its n_bytes of content; returns the end, rounded up to 8 bytes. */
 static uint8_t *end_piece(uint8_t *at, size_t n_bytes, uint64_t marks)
 {
 	const uint64_t word = n_bytes | marks;

@@ -1,9 +1,10 @@
-/* log.c — appends the records of a thread to its ring in the memory that the reader shares (calls/calls_log.h).
+/* log.c — appends the records of a thread to its ring, in memory that this process shares with the reader (calls/calls_log.h).
  *
- * A record costs two reads of the clock and some stores: no lock, no system call. A thread claims a slot at its first call. If its ring is
- * full, it waits for the reader, so that nothing is lost; if the reader has ended, the program goes on without a log.
+ * Logging a call takes two reads of the clock and some stores, but no lock and no system call.  A thread claims a slot at its first call.
+ * If its ring is full, it waits for the reader, so that no record is lost; if the reader has ended, the program continues without a log.
  *
- * fork() leaves a child with the rings of its parent. A page with MADV_WIPEONFORK is zero in the child, which then claims its own. */
+ * After fork(), the child still refers to the ring of its parent.  To detect this, a page has MADV_WIPEONFORK: it is zero in the child,
+ * which then claims a slot of its own. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -21,14 +22,14 @@
 enum { WAIT_NS = 50 * 1000, WAITS_PER_CHECK = 200 };
 
 struct writer {
-	struct calls_slot *slot; /* slot of this thread; NULL: it has none yet */
+	struct calls_slot *slot; /* slot of this thread; NULL: not claimed yet */
 	uint8_t *ring;
-	uint64_t head, tail; /* this thread's copies of the slot's head and tail; the reader may have raised the tail since */
+	uint64_t head, tail; /* copies of the slot's head and tail; the reader may have raised the slot's tail since then */
 	uint16_t sequence;
-	bool busy; /* a signal handler must not write into a record of the code that it interrupted */
+	bool busy; /* true while a record is written: a signal handler then must not write another one */
 };
 
-/* The driver and the runtime whose calls are recorded: bind.c writes them. */
+/* The driver [0] and the runtime [1] whose calls are recorded (struct link_map *); written by bind.c. */
 __attribute__((visibility("default"))) const void *gpuload_calls_owners[2];
 static __thread struct writer writer __attribute__((tls_model("initial-exec")));
 static struct calls_header *header;  /* NULL: there is no log */
@@ -55,8 +56,7 @@ static void report(const char *text)
 		return; /* stderr is closed */
 }
 
-/* Map the memory of the log.  NULL: there is no log; *why: a line that says why, if that is
- * unexpected. */
+/* Map the memory of the log.  NULL: there is no log; *why is then the reason as a line, or NULL if the reader has simply ended. */
 static struct calls_header *map_log(const char *path, const char **why)
 {
 	struct calls_header *log = MAP_FAILED;
@@ -117,14 +117,14 @@ static void enter_slot(uint32_t i)
 	slot->tid = (int32_t)syscall(SYS_gettid);
 	writer.slot = slot;
 	writer.ring = calls_ring(header, i);
-	writer.head = writer.tail = 0; /* the reader has set those of the slot to 0 */
+	writer.head = writer.tail = 0; /* the reader has set the slot's head and tail to 0 */
 	while (n <= i && !atomic_compare_exchange_weak(&header->n_slots, &n, i + 1))
 		;
 	atomic_store_explicit(&slot->state, CALLS_SLOT_ACTIVE, memory_order_release);
 	pthread_setspecific(at_thread_end, slot);
 }
 
-/* The first call of a thread, also of the only thread after fork(). */
+/* Claim a slot for a thread at its first call, or for the only thread of a child process after fork(). */
 static __attribute__((noinline)) bool attach_thread(void)
 {
 	const int before = errno;
@@ -246,8 +246,7 @@ void calls_exit(unsigned row, unsigned sequence, const uint64_t *words, uint64_t
 	const uint64_t ticks = read_ticks();
 	uint8_t *record, *end;
 
-	/* After a fork() in a callback of the driver, the ENTER of this call is in the parent's
-	 * log. */
+	/* If the driver called back and the callback forked, the child logs nothing: the ENTER of this call is in the parent's ring. */
 	if (!writer.slot || !*not_forked || writer.busy)
 		return;
 	writer.busy = true;

@@ -1,7 +1,7 @@
-/* replace.c — cuGetProcAddress() and the like: the program receives the address of a wrapper.
+/* replace.c — replaces the result of cuGetProcAddress() and similar calls by the address of a wrapper.
  *
- * The function that the driver returned is found by its address among those that the driver exports. A driver may also return
- * another address; then the interface is chosen as the driver does it: the newest one that is not newer than the requested version. */
+ * The function that the driver returned is identified by its address among the functions that the driver exports.  If the driver does not
+ * export this address, the function is chosen by the driver's rule: the newest interface that is not newer than the requested version. */
 #include <string.h>
 
 #include "nvidia/calls/bind_internal.h"
@@ -16,7 +16,7 @@ static bool is_per_thread(const char *symbol)
 	return n > 5 && (!strcmp(symbol + n - 5, "_ptsz") || !strcmp(symbol + n - 5, "_ptds"));
 }
 
-/* Return the row of an interface; n_calls_rows: none, or one that the table may lack. */
+/* Return the row of the newest interface of a symbol for a CUDA version; n_calls_rows: none, or the version is newer than the table. */
 static size_t choose_interface(const char *symbol, int version, bool per_thread)
 {
 	size_t best = n_calls_rows;
@@ -35,7 +35,7 @@ static size_t choose_interface(const char *symbol, int version, bool per_thread)
 	return best;
 }
 
-/* Return the row with this address among those of the symbol: other functions may have the same code. */
+/* Return the row of the symbol that has this address; the name is compared, too, because several functions may have the same address. */
 static size_t find_address(const char *symbol, const void *function)
 {
 	size_t row = 0;

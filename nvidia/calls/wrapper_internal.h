@@ -1,4 +1,4 @@
-/* wrapper_internal.h — what a generated wrapper calls (log.c, replace.c).
+/* wrapper_internal.h — the functions that generated wrappers call (log.c, replace.c, capture.c).  An example of a wrapper:
  *
  *     CUresult log_cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
  *         words = { dptr, bytesize }
@@ -17,7 +17,7 @@
 /* The functions that the wrappers call, by row of calls_rows; the auditor (audit.c) writes them. */
 extern void *gpuload_calls_real[];
 
-/* Record the beginning of a call.  0: it is not recorded, and needs no calls_exit(); else its sequence number. */
+/* Record the beginning of a call.  Returns its sequence number; 0: the call is not recorded, and calls_exit() must not be called. */
 unsigned calls_enter(unsigned row, const uint64_t *words, unsigned n_words);
 void calls_exit(unsigned row, unsigned sequence, const uint64_t *words, uint64_t result);
 
@@ -29,7 +29,7 @@ void calls_exit(unsigned row, unsigned sequence, const uint64_t *words, uint64_t
  * flags         CUdriverProcAddress_flags */
 void calls_replace(const char *symbol, void **function, int cuda_version, uint64_t flags);
 
-/* Append what the parameters point to; returns the end.  There must be room for CALLS_MAX_RECORD bytes. */
+/* Append the data that the parameters point to; returns the end.  There must be room for CALLS_MAX_RECORD bytes. */
 uint8_t *calls_capture_in(const struct calls_row *row, const uint64_t *words, uint8_t *at);
 uint8_t *calls_capture_out(const struct calls_row *row, const uint64_t *words, uint8_t *at);
 uint8_t *calls_capture_text(const char *text, uint8_t *at);

@@ -33,8 +33,8 @@ static _Bool is_sticky(cudaError_t e)
 	}
 }
 
-/* True for errors that are no mistake of the program: errors of the system, and those that programs cause on purpose to find
- * out what is available. */
+/* True for errors that are not mistakes of the program: system errors, and errors that programs cause on purpose to find out which
+ * features are available. */
 static _Bool is_answer(cudaError_t e)
 {
 	switch (e) {
@@ -118,7 +118,7 @@ cudaError_t cudaGetLastError(void)
 {
 	cudaError_t e = last_error;
 
-	last_error = cudaSuccess; /* cleared even after a fault: the next call reports the fault again */
+	last_error = cudaSuccess; /* clearing a sticky error is safe, because the next call reports the fault again */
 	return e;
 }
 

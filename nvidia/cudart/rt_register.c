@@ -12,7 +12,7 @@ void **__cudaRegisterFatBinary(void *wrapper)
 
 void __cudaRegisterFatBinaryEnd(void **handle)
 {
-	(void)handle; /* nothing to do: all symbols are registered, and the image is loaded when needed */
+	(void)handle; /* all symbols are registered by now, and the image is loaded when a call needs it */
 }
 
 void __cudaUnregisterFatBinary(void **handle)

@@ -62,7 +62,7 @@ static cudaError_t open_driver(const gpul_driver **out)
 
 	if (gpul_driver_open(GPUL_DRIVER_AUTO, out, &err))
 		return fail_open_driver(&err);
-	if ((*out)->print_faults) /* programs get only an error number, which many do not check */
+	if ((*out)->print_faults) /* print faults, because many programs do not check the error number that they get */
 		(*out)->print_faults(1);
 	if (atomic_compare_exchange_strong(&driver, &none, *out))
 		atexit(at_exit);

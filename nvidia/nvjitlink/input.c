@@ -38,7 +38,7 @@ static int add_lto(struct jl_link *l, const void *data, size_t bytes, const char
 	if (!l->real)
 		return jl_complain(l, JL_LTO_NOT_ENABLED, "LTO code needs NVIDIA's libnvJitLink: set GPULOAD_NVJITLINK to its path");
 	if (!l->is_lto)
-		return JL_LTO_NOT_ENABLED; /* NVIDIA's linker has logged it */
+		return JL_LTO_NOT_ENABLED; /* NVIDIA's linker has logged this error */
 	if (!l->lto)
 		r = l->real->Create(&l->lto, l->n_options + 1, (const char *const *)l->options);
 	return r ? r : l->real->AddData(l->lto, JL_LTOIR, data, bytes, name);
@@ -46,7 +46,7 @@ static int add_lto(struct jl_link *l, const void *data, size_t bytes, const char
 
 /* ---- fatbins --------------------------------------------------------------------------------- */
 
-/* True if image a is better than the best so far: best is the highest target not above the link's, then the lowest target above it. */
+/* True if image a is better than the best so far: prefer the highest target that is not above the link's, else the lowest above it. */
 static bool is_better(const gpul_image *a, const gpul_image *best, unsigned sm)
 {
 	bool fits = a->sm <= sm;
@@ -56,8 +56,8 @@ static bool is_better(const gpul_image *a, const gpul_image *best, unsigned sm)
 	return (a->sm > best->sm) == fits;
 }
 
-/* Replace the target of a text by the link's target: a library may have only machine code for that target, and PTX only for the
- * newest device. */
+/* Replace the target of a PTX text by the link's target: a library may have PTX only for the newest device, and only machine code for
+ * the link's target. */
 static void lower_target(const struct jl_link *l, struct jl_input *in)
 {
 	char *target = strstr(in->text, "\n.target "), *end, *text = NULL;

@@ -97,7 +97,7 @@ static void prune_libraries(struct jl_link *l, size_t n_others)
 		texts[i] = (gpul_ptx_text){ .text = l->inputs.at[i].text, .n_bytes = l->inputs.at[i].text_bytes };
 	if (!texts || gpul_ptx_prune(texts, l->inputs.n, &options, &result, NULL)) {
 		free(texts);
-		return; /* no kernel: link the libraries as they are */
+		return; /* without a kernel, link the libraries unpruned */
 	}
 	for (size_t i = 0; i < l->inputs.n; i++) {
 		if (i < n_others || !texts[i].pruned) {

@@ -76,7 +76,7 @@ CALL(nvmlDeviceGetNvLinkVersion, void *handle, unsigned link, unsigned *version)
 	return r;
 }
 
-/* Accesses and atomic operations between devices; none to the memory of the system. */
+/* NVLinks here support accesses and atomic operations between devices, but none to system memory. */
 CALL(nvmlDeviceGetNvLinkCapability, void *handle, unsigned link, int capability, unsigned *has)
 {
 	int r = find_link(handle, link, has);
@@ -97,7 +97,7 @@ CALL(nvmlDeviceGetNvLinkRemoteDeviceType, void *handle, unsigned link, int *type
 	return r;
 }
 
-/* The address of the switch: no device of this machine has it, as in a virtual machine on an H200 machine. */
+/* Return the PCI address of the NVLink switch.  As in a virtual machine on an H200 machine, no device has this address. */
 CALL(nvmlDeviceGetNvLinkRemotePciInfo_v2, void *handle, unsigned link, pci_info *out)
 {
 	int r = find_link(handle, link, out);
@@ -110,7 +110,7 @@ CALL(nvmlDeviceGetNvLinkRemotePciInfo_v2, void *handle, unsigned link, pci_info 
 	return SUCCESS;
 }
 
-/* An older form, without the last field. */
+/* The older form of the call above: its structure lacks the last field. */
 CALL(nvmlDeviceGetNvLinkRemotePciInfo, void *handle, unsigned link, void *out)
 {
 	pci_info info;
@@ -123,8 +123,8 @@ CALL(nvmlDeviceGetNvLinkRemotePciInfo, void *handle, unsigned link, void *out)
 	return r;
 }
 
-/* As on an H200 machine: the switch's fabric is complete, and spans no other machine, which an UUID of zeros says.  A device without links
- * has no fabric, and older ones cannot say so. */
+/* Report the same as an H200 machine: the fabric is complete, and a UUID of zeros means that it spans no other machine.  A device without
+ * links has no fabric; a device older than sm_90 does not support the call. */
 CALL(nvmlDeviceGetGpuFabricInfo, void *handle, struct fabric_info *out)
 {
 	struct ml_device *d;
@@ -137,7 +137,7 @@ CALL(nvmlDeviceGetGpuFabricInfo, void *handle, struct fabric_info *out)
 	return r;
 }
 
-/* The health is not known: zeros. */
+/* The health fields are zeros, which means unknown. */
 CALL(nvmlDeviceGetGpuFabricInfoV, void *handle, struct fabric_info_v3 *out)
 {
 	struct ml_device *d;

@@ -31,7 +31,7 @@ struct utilization {
 
 static struct {
 	pthread_mutex_t lock;
-	int n_users, n_devices; /* n_users: nvmlInit calls without nvmlShutdown */
+	int n_users, n_devices; /* n_users: number of nvmlInit calls minus number of nvmlShutdown calls */
 	int (*describe)(int index, gpuload_soft_device *out);
 	struct ml_device device[MAX_DEVICES];
 	double last_wall_s, last_cpu_s; /* times of the last query of the utilisation */
@@ -296,7 +296,7 @@ CALL(nvmlDeviceGetHandleByUUID, const char *uuid, void **out)
 	for (int i = 0; i < nvml.n_devices; i++) {
 		const char *is = nvml.device[i].is.uuid;
 
-		if (strcasecmp(is, uuid) && strcasecmp(is + strlen("GPU-"), uuid)) /* cuda-core omits the prefix */
+		if (strcasecmp(is, uuid) && strcasecmp(is + strlen("GPU-"), uuid)) /* the Python package cuda-core omits "GPU-" */
 			continue;
 		*out = &nvml.device[i];
 		return SUCCESS;

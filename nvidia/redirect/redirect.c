@@ -30,8 +30,7 @@
 
 enum { JUMP_BYTES = 14, FUNCTION_ALIGNMENT = 16, MAX_PENDING = 256 };
 
-/* No lock is needed: the dynamic loader calls auditors one at a time. */
-/* wrappers: the library with the wrappers of `gpuload calls` */
+/* No lock is needed, because the dynamic loader calls auditors one at a time.  wrappers: the library with those of `gpuload calls`. */
 static struct link_map *pending[MAX_PENDING], *ours_12, *ours_13, *wrappers;
 static size_t n_pending;
 
@@ -79,7 +78,7 @@ static bool has_call(const struct static_runtime *r, const char *name)
 
 static void redirect_calls(const struct link_map *map, struct mapped object, const struct static_runtime *r, const char *path)
 {
-	/* CUDA 13 removed this call */
+	/* a runtime with this call is of CUDA 12, because CUDA 13 removed it */
 	const struct link_map *ours = has_call(r, "cudaGetDeviceProperties_v2") ? ours_12 : ours_13;
 	uintptr_t targets[REDIRECT_MAX_CALLS];
 	size_t n = 0;
@@ -116,7 +115,7 @@ struct unknown_runtime {
 };
 
 static struct unknown_runtime *unknown;
-static pthread_mutex_t unknown_lock = PTHREAD_MUTEX_INITIALIZER; /* the driver may call on any thread */
+static pthread_mutex_t unknown_lock = PTHREAD_MUTEX_INITIALIZER; /* needed because the driver may call explain_refused() on any thread */
 
 static void add_unknown(const struct link_map *map, struct mapped object, const char *path)
 {

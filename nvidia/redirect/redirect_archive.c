@@ -96,14 +96,14 @@ static bool find_anchor(struct machine_code *code)
 	return longest >= ANCHOR_BYTES;
 }
 
-/* Read the section .text and its relocations; The caller frees code->is_address, also after a failure. */
+/* Read the section .text and its relocations.  The caller frees code->is_address, also after a failure. */
 static bool read_code(struct mapped elf, struct machine_code *code)
 {
 	size_t n_sections = 0;
 	const Elf64_Shdr *sections = elf_sections(elf, &n_sections);
 
 	*code = (struct machine_code){ 0 };
-	for (size_t i = 1; i < n_sections; i++) { /* the largest section: the others are parts of C++ constructors */
+	for (size_t i = 1; i < n_sections; i++) { /* take the largest code section: the others belong to C++ constructors */
 		const Elf64_Shdr *s = &sections[i];
 
 		if (s->sh_type != SHT_PROGBITS || !(s->sh_flags & SHF_EXECINSTR) || s->sh_size <= code->n_bytes || !section_bytes(elf, s))

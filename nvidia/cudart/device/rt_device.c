@@ -115,7 +115,7 @@ cudaError_t cudaDeviceGetByPCIBusId(int *ordinal, const char *text)
 	return cudaSuccess;
 }
 
-/* The driver gets a format and a number of channels in place of the channel descriptor. */
+/* Convert the channel descriptor, because the driver's function expects a format and a number of channels. */
 cudaError_t cudaDeviceGetTexture1DLinearMaxWidth(size_t *out, const struct cudaChannelFormatDesc *desc, int ordinal)
 {
 	const gpul_driver *drv;
@@ -129,7 +129,7 @@ cudaError_t cudaDeviceGetTexture1DLinearMaxWidth(size_t *out, const struct cudaC
 	return gpul_rt_cu(drv, cuDeviceGetTexture1DLinearMaxWidth(out, format, n, device));
 }
 
-/* NVIDIA's runtime tries the listed devices in turn when a thread needs one; this function selects the first one at once. */
+/* NVIDIA's runtime tries the listed devices in turn when a thread needs one; this function immediately selects the first one. */
 cudaError_t cudaSetValidDevices(int *ordinals, int n)
 {
 	const gpul_driver *drv;
@@ -245,7 +245,7 @@ cudaError_t cudaDeviceCanAccessPeer(int *can, int ordinal, int peer)
 		e = gpul_rt_cu(drv, cuDeviceGet(&other, peer));
 	*can = 0;
 	if (e || !gpul_driver_has(drv, "cuDeviceCanAccessPeer"))
-		return e; /* the driver does not support peer access */
+		return e; /* the driver lacks the call: no peer access */
 	return gpul_rt_cu(drv, cuDeviceCanAccessPeer(can, device, other));
 }
 

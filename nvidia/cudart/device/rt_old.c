@@ -39,7 +39,7 @@ cudaError_t cudaThreadSetCacheConfig(enum cudaFuncCache config)
 	return cudaDeviceSetCacheConfig(config);
 }
 
-/* All devices support double, so nothing is converted. */
+/* Does nothing: the call converted doubles for devices without double precision, and all supported devices have it. */
 cudaError_t cudaSetDoubleForDevice(double *value);
 cudaError_t cudaSetDoubleForDevice(double *value)
 {

@@ -78,7 +78,7 @@ static cudaError_t add_node(cudaGraphNode_t *out, cudaGraph_t graph, const cudaG
 	if (e || (e = convert(drv, p, &params)))
 		return e;
 	e = gpul_rt_cu(drv, cuGraphAddNode_v2(out, graph, after, (const CUgraphEdgeData *)(const void *)edges, n_after, &params));
-	if (!e && p->type == cudaGraphNodeTypeMemAlloc) /* return results: the address, the body graphs */
+	if (!e && p->type == cudaGraphNodeTypeMemAlloc) /* the driver returned results in its parameters: an address, body graphs */
 		p->alloc.dptr = (void *)(uintptr_t)params.alloc.dptr;
 	if (!e && p->type == cudaGraphNodeTypeConditional)
 		p->conditional.phGraph_out = params.conditional.phGraph_out;

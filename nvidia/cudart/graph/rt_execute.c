@@ -1,6 +1,6 @@
 /* rt_execute.c — instantiates, updates and launches graphs.
  *
- * Compiled twice: rt_runtime_internal.h has the reason.
+ * Compiled twice: rt_runtime_internal.h gives the reason.
  * Source: CUDA Runtime API, Graph Management. */
 #include <stddef.h>
 
