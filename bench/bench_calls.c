@@ -1,7 +1,7 @@
 /* bench_calls.c — launches an empty kernel many times: the program that bench_calls.py runs with a log of its calls and without.
  *
  *     bench_calls [N]         prints the time of a launch in ns, of N launches (default 1000000)
- *     bench_calls N switch    the same of cuCtxSetCurrent(), which takes a driver almost no time
+ *     bench_calls N switch    calls cuCtxSetCurrent() instead, which takes a driver almost no time
  *
  * It finds the driver as most programs do: dlopen() and dlsym(). */
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""bench_calls.py — what `gpuload calls` costs: the time of a launch in a loop, with a log of all calls and without.
+"""bench_calls.py — measures the cost of `gpuload calls`: the time of a launch in a loop, with a log of all calls and without.
 
     bench/bench_calls.py [--driver soft|nvidia] [--pairs N] [--launches N] [--build DIR]
 
@@ -14,7 +14,7 @@ def cpu_ns():
 
 
 def launch_ns(command, env, launches):
-    """The time of a launch, and the CPU time of all processes and threads for it, which includes writing the log."""
+    """Return the time of a launch, and the CPU time of all processes and threads for each launch, including the writing of the log."""
     before = cpu_ns()
     r = subprocess.run(command, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if r.returncode or "not recorded" in r.stderr:
@@ -23,7 +23,7 @@ def launch_ns(command, env, launches):
 
 
 def compare(title, args, env, n, commands):
-    """Run the commands in turn; the first one has no log."""
+    """Run the commands alternately and print a table; the first command, without a log, is the reference for the ratios."""
     times = {name: [] for name in commands}
     for _ in range(args.pairs):
         for name, command in commands.items():

@@ -4,8 +4,8 @@ per call and the ratio of the rates.
 
     bench/bench_comm.py [-n 2] [--calls allreduce,...] [--large 1M:256M:4] [--small 8:64K:8] [--pairs 3] [--build build]
 
-`gpuload comm` and `bench_nccl` measure alike: warm-up calls, then calls that are queued back to back, wall time after a
-synchronisation, the slowest rank.  The two run in turn; a figure is the median of the pairs.  Needs GPUs and libnccl.so.2.
+`gpuload comm` and `bench_nccl` measure in the same way: after warm-up calls, they queue calls back to back, wait for all of them, and
+report the wall time of the slowest rank.  The two programs alternate; a figure is the median of the pairs.  Needs GPUs and libnccl.so.2.
 """
 import argparse, json, os, re, statistics, subprocess, sys
 

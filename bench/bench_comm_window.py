@@ -47,7 +47,7 @@ def disconnect(a):
 
 
 def ports():
-    """The token buckets of the switch."""
+    """Return the statistics of the switch's token buckets (tc -s qdisc)."""
     return [q for q in json.loads(run(["tc", "-n", SWITCH, "-s", "-j", "qdisc"])) if q["kind"] == "tbf"]
 
 

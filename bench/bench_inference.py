@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""bench_inference.py — how many kernels of PTX files gpuload run can start without arguments.
+"""bench_inference.py — counts the kernels in PTX files that gpuload run can start without arguments.
 
 For each kernel, gpuload ls infers the parameters from the code.  The inference is complete, or it gives the first
 fact that the code does not show.  This program counts both, and the reasons by frequency, with numbers left out.

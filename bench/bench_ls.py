@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""bench_ls.py — the time of `gpuload ls` on NVIDIA's libraries, compared with cuobjdump if it is installed.
+"""bench_ls.py — measures the time of `gpuload ls` on NVIDIA's libraries, compared with cuobjdump if it is installed.
 
     bench/bench_ls.py [--runs N] [--build DIR] [--folder DIR]... [LIBRARY...]
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""bench_ls_folder.py — the CPU time of `gpuload ls` and of `cuobjdump -res-usage` for each library of a folder.
+"""bench_ls_folder.py — measures the CPU time of `gpuload ls` and of `cuobjdump -res-usage` for each library of a folder.
 
     bench/bench_ls_folder.py [--runs N] [--build DIR] [--cuobjdump FILE] [FOLDER | FILE]...
 

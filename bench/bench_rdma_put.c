@@ -38,7 +38,7 @@ struct bench {
 	gpul_rdma_desc desc;
 	gpul_driver_choice driver;
 	bool pin;
-	cpu_set_t first_cpu, other_cpus; /* used with the software driver */
+	cpu_set_t first_cpu, other_cpus; /* with the software driver, threads are pinned to these CPUs */
 	const gpul_driver *drv;
 	gpul_context context;
 	CUlibrary library;
@@ -50,7 +50,7 @@ struct bench {
 	gpul_rdma_conn *conn;
 	gpul_rdma_region *region;
 	gpul_rdma_remote to, to_steps;
-	uint64_t *steps;                              /* the value of each step so far */
+	uint64_t *steps;                              /* the current value of each step counter in the child's memory */
 	double direct[MOST_RUNS], kernels[MOST_RUNS]; /* puts per second */
 	double direct_cpu_us, kernels_cpu_us;         /* CPU time of the posting thread for each put, in the last run */
 };
@@ -216,7 +216,7 @@ static gpul_status open_gpu(struct bench *b, gpul_error *err)
 	st = st ? st : gpul_fifo_create(b->drv, GPUL_MEM_AUTO, 0, &shape, &b->fifo, err);
 	st = st ? st : gpul_mem_create(b->drv, &desc, &b->source, err);
 	st = st ? st : gpul_mem_create(b->drv, &desc, &b->results, err);
-	st = st ? st : run_kernel(b, 0, err); /* starts the software driver's threads */
+	st = st ? st : run_kernel(b, 0, err); /* the software driver's threads start here, and inherit these CPUs */
 	use_cpus(b, &b->other_cpus);
 	return st;
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""bench_run.py — the time of a whole process: `gpuload run` of a 1024-element vecadd, and a bare driver-API program.
+"""bench_run.py — measures the time of a whole process: `gpuload run` of a 1024-element vecadd, and a bare driver-API program.
 
 Two comparisons: both programs load the same PTX file; gpuload loads the kernel by name from a shared library of nvcc's,
 and the bare program loads the same code from a separate file.

@@ -76,7 +76,7 @@ static void fill_slots(struct bench *b, gpul_fifo_shape shape)
 			;
 }
 
-/* The fastest round: other processes hardly affect its time. */
+/* The time of the fastest round so far, which other processes hardly affect, and the start of the current round. */
 struct best {
 	double ns;
 	uint64_t start;

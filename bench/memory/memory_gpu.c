@@ -17,9 +17,9 @@
 enum { ROUND_TRIPS = 10000, ANSWER_AT = 256 };
 
 /* clang-format off */  /* PTX, one statement on each line */
-/* One thread of each warp polls a word until it changes.  The first of them that claims the new number
- * (in shared memory) stores it to the answer word.  The kernel ends after the last number.  A load takes
- * a microsecond over PCIe, and a warp has one load in flight, so several warps poll more often. */
+/* One thread of each warp polls a word until it changes.  The first thread that claims the new number (in shared memory) stores it to
+ * the answer word.  The kernel ends after the last number.  Several warps poll, because a load takes a microsecond over PCIe, and a
+ * warp has only one load in flight. */
 #define PONG(name, load, fence, store) \
 	".visible .entry " name "(.param .u64 at, .param .u64 last)\n{\n" \
 	"	.reg .u64 %a, %l, %v, %seen, %old;\n	.reg .pred %p;\n	.reg .u32 %t;\n" \

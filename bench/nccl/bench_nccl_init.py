@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""bench_nccl_init.py — how long NCCL takes to start on the software driver: ncclCommInitAll of 1, 2, 4 and 8 GPUs, with the cache empty and filled.
+"""bench_nccl_init.py — measures how long NCCL takes to start on the software driver, with an empty and a filled cache: ncclCommInitAll of 1 to 8 GPUs.
 
     bench/nccl/bench_nccl_init.py --nccl libnccl.so.2 [--gpus 1 2 4 8] [--rounds 5] [--gpuload build/gpuload]
 
 Each row is the least of ROUNDS processes: the seconds of the call, the CPU seconds of the process, and its largest resident size.  "empty": the linked PTX of
-NCCL's kernels is not in the cache, so that its parts are parsed and linked.
+NCCL's kernels is not in the cache, so gpuload parses and links the PTX of NCCL's object files.
 """
 import argparse, json, os, subprocess, sys, tempfile
 
@@ -22,7 +22,7 @@ print(json.dumps({"status": status, "s": s, "cpu_s": used.ru_utime + used.ru_sti
 
 
 def run(args, n, cache):
-    """One process: a dict of PROGRAM."""
+    """Run PROGRAM in one process, and return the dict that it prints."""
     r = subprocess.run([args.gpuload, "soft", "--gpus", str(n), "--", sys.executable, "-c", PROGRAM, str(n), args.nccl], text=True, check=False,
                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=dict(os.environ, GPULOAD_CACHE=cache))
     found = json.loads(r.stdout) if r.returncode == 0 else {"status": r.returncode}

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""bench_nccl_net.py — NCCL's all-reduce over the network plug-in beside NCCL's own sockets, in turn.
+"""bench_nccl_net.py — compares NCCL's all-reduce over gpuload's network plug-in with that over NCCL's own sockets.
 
     bench/nccl/bench_nccl_net.py --nccl libnccl.so.2 --cudart libcudart.so.13 [-n RANKS] [--sizes 65536:67108864] [--iters 30]
 
@@ -27,7 +27,7 @@ class Config(ctypes.Structure):
 
 
 def values(n_bytes, factor, offset):
-    """The bytes of f32 values i % 97 * factor + offset."""
+    """Return an array of f32 whose element i is i % 97 * factor + offset, as bytes."""
     block = array.array("f", [i * factor + offset for i in range(97)]).tobytes()
     return (block * (n_bytes // len(block) + 1))[:n_bytes]
 
@@ -62,7 +62,7 @@ class Rank:
         return time.perf_counter() - began
 
     def measure(self, n_bytes, iters):
-        """Returns for each network the times; ends the process if a result is wrong."""
+        """Return the times for each network; end the process if a result is wrong."""
         count = n_bytes // 4
         host = ctypes.create_string_buffer(values(n_bytes, 1, self.rank), n_bytes)
         expected = values(n_bytes, self.n, self.n * (self.n - 1) // 2)

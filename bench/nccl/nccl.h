@@ -85,13 +85,13 @@ struct nccl_rank {
 /* One call of an operation; `count` is NCCL's argument of this name. */
 struct nccl_call {
 	const struct nccl_op *op;
-	size_t bytes, count; /* bytes: the size in the sense of nccl-tests */
+	size_t bytes, count; /* bytes: size of the call as nccl-tests counts it */
 	CUdeviceptr send, recv;
 	bool in_place;
 };
 
 struct nccl_op {
-	gpul_comm_call call; /* gpuload's call with the same name and properties (comm/calls.h) as NCCL's */
+	gpul_comm_call call; /* the call of comm/calls.h with the name and the properties of NCCL's operation */
 	int (*queue)(const struct nccl_rank *b, const struct nccl_call *c);
 	float (*expected)(const struct nccl_rank *b, const struct nccl_call *c, size_t i);
 };

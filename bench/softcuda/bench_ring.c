@@ -18,7 +18,7 @@
 enum { BLOCKS = 2, WORDS = 16, MAX_RANKS = 64, THREADS = 512 };
 
 struct shared {
-	uint64_t flags[(BLOCKS * MAX_RANKS + 1) * WORDS]; /* the last flag is the abort word */
+	uint64_t flags[(BLOCKS * MAX_RANKS + 1) * WORDS]; /* a flag for each block and rank; the last element is the abort word */
 	uint64_t lines[BLOCKS * MAX_RANKS * THREADS * 2];
 	int n_ready, n_failed;
 };

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""bench_textures.py LIBCUDA ... [--rounds N] — texture reads per second of CPU time, of one or more builds of a driver in turn
+"""bench_textures.py LIBCUDA ... [--rounds N] — counts texture reads per second of CPU time, with one or more builds of libcuda in turn
 
 For example: bench/softcuda/bench_textures.py before.so build/softcuda/libcuda-soft.so
 

@@ -14,7 +14,7 @@ enum { SESSION_MAX_BUFFERS = 8, SESSION_PARAM_BYTES = 256 };
 
 struct session {
 	gpul_exec_memory *memory;
-	_Bool watched; /* tools watch the session; they see the memory of all watched sessions */
+	_Bool watched; /* true: tools (such as memcheck) watch the session; all watched sessions share one memory table */
 	gpul_exec_machine *machine;
 	gpul_exec_program *program;
 	const gpul_exec_kernel *kernel;
