@@ -93,7 +93,7 @@ NO_FEATURES(nvmlDeviceGetGridLicensableFeatures_v2)
 NO_FEATURES(nvmlDeviceGetGridLicensableFeatures_v3)
 NO_FEATURES(nvmlDeviceGetGridLicensableFeatures_v4)
 
-/* The other fields are hardware counters (traffic, ECC, power), which do not exist here.  As in NVML, each field gets its own error. */
+/* The other fields are hardware counters (traffic, ECC, power), which do not exist here.  As in NVML, each field has a status. */
 CALL(nvmlDeviceGetFieldValues, void *handle, int n, struct field_value *values)
 {
 	struct ml_device *d;

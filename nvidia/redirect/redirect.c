@@ -234,7 +234,7 @@ unsigned la_objopen(struct link_map *map, Lmid_t namespace, uintptr_t *cookie)
 		ours_13 = map;
 	else if (is_ours(map->l_name, "libcudart.so.12"))
 		ours_12 = map;
-	/* few objects but a CUDA runtime import both functions */
+	/* a CUDA runtime imports both functions, and few other objects do */
 	else if (n_pending < MAX_PENDING && imports(map, "__getdelim") && imports(map, "shm_open"))
 		pending[n_pending++] = map;
 	return 0;
