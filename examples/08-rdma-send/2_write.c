@@ -21,7 +21,7 @@ static struct ibv_wc write_and_wait(struct ibv_qp *qp, struct ibv_cq *cq, const 
 	};
 	struct ibv_send_wr *bad;
 
-	lesson_need(!ibv_post_send(qp, &request, &bad), "ibv_post_send"); /* returns at once; the NIC works by itself */
+	lesson_need(!ibv_post_send(qp, &request, &bad), "ibv_post_send"); /* returns immediately; the NIC writes without the CPU */
 	return queue_wait(cq, "the end of a write");
 }
 

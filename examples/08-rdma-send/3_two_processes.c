@@ -17,14 +17,14 @@ static void receiver(const struct lesson_peer *peer)
 	struct end e;
 	struct ibv_wc wc;
 
-	end_open(&e, peer, buffer, sizeof buffer, 1); /* one receive */
+	end_open(&e, peer, buffer, sizeof buffer, 1); /* 1: posts one receive */
 	wc = queue_wait(e.cq, "a message");
 	lesson_need(wc.status == IBV_WC_SUCCESS, ibv_wc_status_str(wc.status));
 	printf("receiver: %s, immediate %u, %u bytes: \"%s\"\n", wc.opcode == IBV_WC_RECV_RDMA_WITH_IMM ? "a write with immediate" : "?",
 	       ntohl(wc.imm_data), wc.byte_len, buffer);
 	lesson_meet(peer);
 
-	lesson_hear(peer, line); /* after the second message, for which no receive is posted */
+	lesson_hear(peer, line); /* waits until the sender has sent a second message, for which no receive is posted */
 	printf("receiver: %d completions after the second message\n", ibv_poll_cq(e.cq, 1, &wc));
 	end_close(&e);
 }

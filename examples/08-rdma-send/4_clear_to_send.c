@@ -104,10 +104,10 @@ static void receives_granted(struct end *e, struct receiver_memory *m)
 		const uint32_t n = ntohl(wc.imm_data);
 
 		if (wc.opcode != IBV_WC_RECV_RDMA_WITH_IMM)
-			continue; /* the completion of a grant's write */
+			continue; /* this is the completion of our own write of a grant */
 		n_wrong += m->buffers[n % BUFFERS].number != n;
 		n_read++;
-		end_post_receive(e); /* posted before the grant, which permits the sender to use it */
+		end_post_receive(e); /* before the grant, because the granted message consumes the receive */
 		if (n_granted < MANY)
 			grant(e, m, n_granted++, &m->buffers[n % BUFFERS]); /* the buffer is free again */
 	}

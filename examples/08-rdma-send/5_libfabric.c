@@ -119,7 +119,7 @@ static void receiver(const struct lesson_peer *peer)
 		sprintf(&hex[2 * i], "%02x", name[i]);
 	lesson_tell(peer, "%" PRIx64 " %" PRIx64 " %s", remote_address(&e, buffer), fi_mr_key(e.mr), hex);
 
-	wait_completion(&e, &entry, "a message"); /* nothing arrives unless the receiver polls: with tcp, no NIC works by itself */
+	wait_completion(&e, &entry, "a message"); /* polls, because with the tcp provider the CPU, not a NIC, receives the data */
 	printf("receiver: %s, immediate %" PRIu64 ", length in the completion %zu: \"%s\"\n",
 	       entry.flags & FI_REMOTE_CQ_DATA ? "a write with immediate" : "?", entry.data, entry.len, buffer);
 	lesson_meet(peer);

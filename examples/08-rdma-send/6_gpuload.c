@@ -21,7 +21,7 @@ struct memory {
 	char text[MESSAGES][64];
 	uint64_t items[ITEMS];
 	_Atomic uint64_t step;      /* number of items that have arrived */
-	gpul_rdma_remote places[2]; /* how the peer addresses the receiver's items and step */
+	gpul_rdma_remote places[2]; /* addresses and keys by which the peer writes the receiver's items and step */
 };
 
 struct end {
@@ -41,7 +41,7 @@ static void need(gpul_status st, const gpul_error *err)
 
 static void open_end(struct end *e, struct memory *m, const struct lesson_peer *peer)
 {
-	gpul_rdma_desc desc = { .device = { .gpu = -1, .gid_index = -1 } }; /* all other defaults */
+	gpul_rdma_desc desc = { .device = { .gpu = -1, .gid_index = -1 } }; /* zeros elsewhere select the defaults */
 	gpul_rdma_listener *listener;
 	gpul_rdma_device_info info;
 	gpul_error err = { 0 };
@@ -126,12 +126,11 @@ static void receives_puts(struct end *e)
 	b = buffer_of(e, m->places, sizeof m->places, 0);
 	need(gpul_rdma_isend(e->conn, &b, TIMEOUT_MS, &request, &err), &err);
 	for (uint64_t i = 0, since = 0; i < ITEMS; i++) {
-		while (atomic_load_explicit(&m->step, memory_order_acquire) <= i) { /* a kernel could wait here, too */
+		while (atomic_load_explicit(&m->step, memory_order_acquire) <= i) { /* instead of the CPU, a kernel could poll the step */
 			const gpul_status st = gpul_rdma_progress(e->conn, NULL, &err);
 
 			if (atomic_load_explicit(&m->step, memory_order_acquire) > i)
-				break; /* the sender may have ended meanwhile: the data that it had
-					 * put is in memory */
+				break; /* ignore st: if the sender has ended by now, its data is in memory */
 			need(st, &err);
 			lesson_wait(&since, "a step");
 		}
@@ -171,8 +170,7 @@ static void waits_for_a_dead_peer(struct end *e)
 	gpul_rdma_request request;
 	gpul_error err = { 0 };
 
-	/* The first call after the peer's end fails; which call that is depends on the timing.
-	 * No time limit. */
+	/* Without a time limit, the first call after the death of the peer fails; the timing decides which of the two calls that is. */
 	if (!gpul_rdma_irecv(e->conn, &b, 1, 0, &request, &err) && !gpul_rdma_wait(e->conn, request, NULL, &err))
 		puts("receiver: a message came, but none was sent");
 	else
@@ -190,7 +188,7 @@ int main(int argc, char **argv)
 	if (!peer.receives) {
 		sends_messages(&e);
 		sends_puts(&e);
-		_exit(0); /* like a crash: nothing is closed */
+		_exit(0); /* ends like a crash, without closing the connection */
 	}
 	receives_messages(&e);
 	receives_puts(&e);

@@ -38,7 +38,7 @@ void end_open(struct end *e, const struct lesson_peer *peer, void *memory, size_
 		end_post_receive(e);
 	exchange(e, peer, &other);
 	queue_pair_connect(&e->device, e->qp, &other);
-	lesson_meet(peer); /* so that neither side sends before the other is ready to receive */
+	lesson_meet(peer); /* neither process sends before the other one is ready to receive */
 }
 
 void end_close(struct end *e)
@@ -51,7 +51,7 @@ void end_close(struct end *e)
 
 void end_post_receive(struct end *e)
 {
-	struct ibv_recv_wr request = { .num_sge = 0 }; /* no memory: the write itself contains the address */
+	struct ibv_recv_wr request = { .num_sge = 0 }; /* needs no buffer, because the peer's write contains the address */
 	struct ibv_recv_wr *bad;
 
 	lesson_need(!ibv_post_recv(e->qp, &request, &bad), "ibv_post_recv");
@@ -65,7 +65,7 @@ void end_post_write(struct end *e, enum ibv_wr_opcode opcode, const void *from, 
 		.num_sge = 1,
 		.opcode = opcode,
 		.send_flags = IBV_SEND_SIGNALED,
-		.imm_data = htonl(imm), /* four bytes, in network order, for the receiver's completion */
+		.imm_data = htonl(imm), /* the receiver's completion contains these four bytes, in network order */
 		.wr.rdma = { .remote_addr = to.address, .rkey = to.rkey },
 	};
 	struct ibv_send_wr *bad;

@@ -79,7 +79,7 @@ void lesson_two_processes(int argc, char **argv, struct lesson_peer *peer)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (listens)
 		listener = open_socket(both ? "127.0.0.1" : NULL, both ? "0" : PORT, true);
-	if (both) { /* before any library is used: neither NICs nor GPUs work in both processes after a fork */
+	if (both) { /* fork before a library opens a NIC or GPU, because these do not work in both processes after a fork */
 		own_address(listener, peer->own_host, sizeof peer->own_host, port, sizeof port);
 		peer->child = fork();
 		lesson_need(peer->child >= 0, "fork");

@@ -130,13 +130,13 @@ static void print_chunk(u64 sum, unsigned n_ranks, int width)
 	for (unsigned r = 0; r < n_ranks; r++)
 		if (sum >> 4 * r & 15)
 			whose[n++] = (char)('0' + r);
-	printf(" %-*s", width, n == n_ranks ? "all" : whose); /* width 0: the last chunk of a line */
+	printf(" %-*s", width, n == n_ranks ? "all" : whose); /* width is 0 for the last chunk of a line, which needs no padding */
 }
 
 static int print_picture(const struct log *logs, unsigned n_ranks)
 {
 	static const char *const primitives[] = { "start", "send", "recvReduceSend", "recvReduceCopySend", "recvCopySend", "recv" };
-	const int width = n_ranks > 4 ? (int)n_ranks - 1 : 3; /* width of a chunk's text: "all", or the ranks */
+	const int width = n_ranks > 4 ? (int)n_ranks - 1 : 3; /* room for "all", or for the digits of up to n_ranks - 1 ranks */
 	u64 all = 0;
 	int n_wrong = 0;
 

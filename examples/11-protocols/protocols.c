@@ -16,7 +16,7 @@ struct lesson {
 	const gpul_driver *drv;
 	gpul_context context;
 	gpul_module *module;
-	CUdeviceptr wires, result; /* two wires */
+	CUdeviceptr wires, result; /* wires: an array of two, one for each direction */
 };
 
 static void need(gpul_status st, const gpul_error *err)

@@ -100,7 +100,7 @@ static __device__ void send_ll128(struct wire *w, unsigned n_bytes, u64 message)
 	const unsigned n_lines = (n_bytes / 8 + DATA_WORDS - 1) / DATA_WORDS, part = threadIdx.x % 8;
 
 	for (unsigned line = threadIdx.x / 8; line < n_lines; line += 4)
-		store_two(&w->area[line * LINE_WORDS + 2 * part], message, message);  /* lane 7: data, flag */
+		store_two(&w->area[line * LINE_WORDS + 2 * part], message, message);  /* the last of 8 lanes stores data and flag */
 }
 
 static __device__ unsigned receive_ll128(struct wire *w, unsigned n_bytes, u64 message, struct result *result)
@@ -212,9 +212,9 @@ static __device__ void take_slowly(struct wire *w, struct result *result, unsign
 
 	for (u64 message = 1, polls = 1; message <= 2 && now_ns() - start < 10000000000ull; polls++) {
 		const u64 flag = constant_flag ? 1 : message;
-		const u64 step = load(&w->step);                               /* Simple: loaded before the data */
+		const u64 step = load(&w->step);                               /* in Simple, loaded before the data */
 		const u64 word = load(&w->area[threadIdx.x]);
-		const u64 last = __shfl_sync(~0u, word, LINE_WORDS - 1);       /* LL128: loaded by the same instruction as the data */
+		const u64 last = __shfl_sync(~0u, word, LINE_WORDS - 1);       /* in LL128, loaded by the same instruction as the data */
 		const bool arrived = protocol == LL	 ? word >> 32 == flag
 				     : protocol == LL128 ? last == flag
 							 : step >= message;

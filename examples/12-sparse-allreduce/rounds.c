@@ -1,5 +1,5 @@
-/* rounds.c — the rounds of a sparse all-reduce: which blocks are requested, sent and summed.  Without processes, network and GPU:
- * the program itself passes the messages between the state machines of gpuload, and prints them.
+/* rounds.c — shows the rounds of a sparse all-reduce: which blocks are requested, sent and summed.  It needs no processes, network or
+ * GPU: the program itself passes the messages between gpuload's state machines, and prints them.
  *
  *     ./rounds [MOST [RANK...]]      MOST: limit of blocks in a contribution; RANK: its blocks, # for one that is not zero */
 #include <stdio.h>
@@ -24,8 +24,7 @@ static void need(gpul_status st, const gpul_error *err)
 	}
 }
 
-/* Each rank sends the blocks that the last result has requested; in round 0 it sends only
- * `next` and `reach`. */
+/* Each rank sends the blocks that the last result has requested; in round 0 it sends only the fields next and reach. */
 static void send_contributions(struct rank *ranks, uint32_t n_ranks, gpul_sparse_aggregator *a)
 {
 	gpul_error err = { 0 };
@@ -41,7 +40,7 @@ static void send_contributions(struct rank *ranks, uint32_t n_ranks, gpul_sparse
 	}
 }
 
-/* The aggregator merges the lists; with data, it would add that in the order of the ranks. */
+/* The aggregator merges the lists of blocks.  In a real all-reduce it would also add the blocks, in the order of the ranks. */
 static gpul_sparse_result send_sums(gpul_sparse_aggregator *a)
 {
 	int32_t position[GPUL_COMM_MAX_RANKS];

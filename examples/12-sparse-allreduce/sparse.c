@@ -34,7 +34,7 @@ int main(int argc, char **argv)
 
 	need(gpul_comm_job_find(&job, &err), &err); /* the launcher's variables contain the rank */
 	need(gpul_driver_open(GPUL_DRIVER_AUTO, &drv, &err), &err);
-	need(gpul_comm_create(drv, NULL, &options.comm, &err), &err); /* used for dense data */
+	need(gpul_comm_create(drv, NULL, &options.comm, &err), &err); /* the library uses this communicator if the data is dense */
 	need(gpul_boot_open(&job, WAIT_MS, &boot, &err), &err);
 	need(gpul_comm_mesh_create(boot, &network, WAIT_MS, &mesh, &err), &err); /* a connection to each other rank */
 	need(gpul_comm_sparse_create(drv, gpul_comm_device(options.comm), boot, mesh, &options, &sparse, &err), &err);
@@ -53,7 +53,7 @@ int main(int argc, char **argv)
 	else if (job.rank == 0)
 		printf("%d ranks: %.1f %% of the blocks are not zero: rank 0 has sent %llu of %d bytes; element 0 is %g\n", job.size,
 		       100 * report.density, (unsigned long long)report.sent_bytes, (int)BYTES, (double)data[0]);
-	need(gpul_boot_barrier(boot, WAIT_MS, &err), &err); /* after this, no rank sends any more */
+	need(gpul_boot_barrier(boot, WAIT_MS, &err), &err); /* after the barrier, no rank sends */
 	gpul_comm_sparse_destroy(sparse);
 	gpul_comm_mesh_destroy(mesh);
 	gpul_boot_close(boot);

@@ -1,4 +1,4 @@
-// The sum of each block's numbers, by a tree in shared memory.  With the barrier.
+// The sum of each block's numbers, by a tree in shared memory, with a barrier in each step.
 //
 // gpuload run: f32[4096]=ones out:f32[16] --grid 16 --block 256 --expect 1=256
 extern "C" __global__ void block_sums(const float *in, float *sums)

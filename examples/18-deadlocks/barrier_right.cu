@@ -1,4 +1,4 @@
-// The same with the barrier outside of the branch: every thread of the block executes it.
+// barrier_wrong.cu with the barrier moved out of the branch: every thread of the block executes the barrier.
 //
 // gpuload run: f32[1000]=iota out:f32[1000] i32=1000 --grid 4 --block 256
 extern "C" __global__ void neighbours(const float *in, float *out, int n)

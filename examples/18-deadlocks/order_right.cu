@@ -1,4 +1,4 @@
-// The same with the barriers in one order.
+// order_wrong.cu, but both warps use the barriers in the same order.
 //
 // gpuload run: i32[64]=iota out:i32[64] --grid 1 --block 64 --expect 1=iota:32
 #define BARRIER(number) asm volatile("bar.sync %0, 64;" ::"n"(number) : "memory")

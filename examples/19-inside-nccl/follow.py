@@ -10,12 +10,12 @@ import bisect, re, struct, sys
 
 CALL = re.compile(r"^\d+(?:/\d+)? ([\d.]+) +(cuMem\w+)\((.*)\) = CUDA_SUCCESS", re.M)
 ACCESS = re.compile(r"^#\d+ .*?: (ld|st)\.(\S+) .*?;(.*?)  (?:reads|writes) \d+ bytes of global at (.*)$", re.M)
-# A buffer of a connection: the page of the counter, the buffers of LL and LL128, and that of Simple, which has 8 slots.
+# Offsets in the buffer of a connection: the page of the counter, the buffers of LL and LL128, then that of Simple, which has 8 slots.
 SLOTS_AT, SLOT = 0x1000 + 0x80000 + 0x4b0000, 0x400000 // 8
 
 
 class Memory:
-    """Which allocation an address belongs to; (kind, rank, offset) of an address."""
+    """The allocations, from the log of calls; find() returns (kind, rank, offset) of an address."""
 
     def __init__(self, log, n_ranks):
         self.ranges, owner, arrays = {}, {}, []
@@ -37,12 +37,12 @@ class Memory:
         return (kind, rank, address - start) if address < start + n_bytes else ("other", None, 0)
 
     def is_receive_buffer(self, address):
-        """It has the counter and the slots; the other connection buffer of 2 MiB has the counter only."""
+        """True for the receiver's buffer, with the counter and the slots; the sender's buffer, of 2 MiB, contains only a counter."""
         return self.ranges[self.starts[bisect.bisect_right(self.starts, address) - 1]][0] > 4 << 20
 
 
 def numbers(text):
-    """The floats of two 64-bit registers."""
+    """Return the floats in 64-bit registers, as text."""
     words = [int(word, 0) for word in re.findall(r"= (\w+)", text)]
     return " ".join(f"{f:g}" for word in words for f in struct.unpack("<2f", struct.pack("<Q", word)))
 

@@ -19,7 +19,7 @@ enum { MAX_RANKS = 16 };
 struct rank {
 	ncclComm_t comm;
 	cudaStream_t stream;
-	float *data; /* of its GPU */
+	float *data; /* memory of the rank's GPU */
 };
 
 static void fill(struct rank *r, int rank, size_t n)

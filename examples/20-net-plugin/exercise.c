@@ -1,5 +1,5 @@
-/* exercise.c — transfers that wait.  ./walk shows for which messages this works.  Change it so that no function waits: isend() and irecv()
- * only write down what to do, and each test() moves as many bytes as the socket takes or has. */
+/* exercise.c — transfers that wait.  ./walk shows for which messages this works.  Change the file so that no function waits: isend() and
+ * irecv() only record the request, and each test() moves as many bytes as the socket accepts or has received. */
 #include <errno.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -30,7 +30,7 @@ result start_transfer(struct end *e, int is_send, void *at, size_t n_bytes, stru
 	struct request *r = &e->requests[(e->oldest + e->n) % MAX_REQUESTS];
 
 	*out = NULL;
-	if (r->end) /* NCCL calls again */
+	if (r->end) /* all requests are in use, so NCCL calls again later */
 		return SUCCESS;
 	*r = (struct request){ .end = e, .at = at, .n_bytes = n_bytes, .header = n_bytes, .is_send = is_send };
 	if (is_send && (move_bytes(e, 1, (char *)&r->header, sizeof r->header) < 0 || move_bytes(e, 1, at, n_bytes) < 0))
@@ -53,7 +53,7 @@ result test_transfer(struct request *r, int *done, int *n_bytes)
 	}
 	*done = 1;
 	*n_bytes = (int)r->header;
-	r->end = NULL; /* the entry is free */
+	r->end = NULL;
 	e->oldest = (e->oldest + 1) % MAX_REQUESTS;
 	e->n--;
 	return SUCCESS;

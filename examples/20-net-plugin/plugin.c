@@ -1,5 +1,5 @@
-/* plugin.c — a network plug-in of NCCL over TCP sockets that writes a line for each call of NCCL to the file NET_LOG.  Connections are here,
- * transfers in solution.c or exercise.c.  No function waits: one thread of NCCL serves all connections. */
+/* plugin.c — a network plug-in of NCCL over TCP sockets that writes a line for each call of NCCL to the file NET_LOG.  This file opens
+ * connections; solution.c or exercise.c has the transfers.  No function waits, because one thread of NCCL serves all connections. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -90,7 +90,7 @@ static struct end *new_end(int fd)
 	return e;
 }
 
-/* The handle is the address of a socket; NCCL carries it to the peer over its bootstrap network. */
+/* The handle is the address of a socket; NCCL sends the handle to the peer over its bootstrap network. */
 static result listen_on(int device, void *handle, void **listener)
 {
 	struct sockaddr_in *address = handle;
@@ -116,7 +116,8 @@ static result connect_to(int device, const void *config, const void *handle, voi
 
 	(void)config, (void)offload;
 	*sender = NULL;
-	if (fd < 0 || connect(fd, handle, sizeof *address)) { /* does not wait for accept(): the kernel of the peer answers */
+	if (fd < 0 ||
+	    connect(fd, handle, sizeof *address)) { /* connect() does not wait for accept(), because the peer's kernel completes it */
 		close(fd);
 		return SYSTEM_ERROR;
 	}
@@ -201,18 +202,18 @@ static result irecv(void *receiver, int n, void **at, size_t *n_bytes, int *tags
 
 	(void)tags, (void)regions, (void)profiles;
 	*request = NULL;
-	if (n == 1) /* max_receives */
+	if (n == 1) /* properties.max_receives is 1 */
 		r = start_transfer(receiver, 0, at[0], n_bytes[0], (struct request **)request);
 	if (*request)
 		note("irecv %zu bytes", n_bytes[0]);
 	return r;
 }
 
-/* The data of a finished receive must be visible to the GPU.  A NIC would read something back over PCIe; the CPU has stored it here. */
+/* The data of a finished receive must be visible to the GPU.  A NIC would read back over PCIe; here the CPU has stored the data. */
 static result iflush(void *receiver, int n, void **at, int *n_bytes, void **regions, void **request)
 {
 	(void)receiver, (void)n, (void)at, (void)regions;
-	*request = NULL; /* nothing to wait for */
+	*request = NULL; /* NULL: the flush is complete */
 	note("iflush %d bytes", n_bytes[0]);
 	return SUCCESS;
 }

@@ -1,4 +1,4 @@
-/* solution.c — transfers that never wait: each test() moves what the socket takes or has, beginning with the oldest request.
+/* solution.c — transfers that never wait: each test() moves as many bytes as the socket accepts or has, starting with the oldest request.
  *
  *     on the wire:   size (8 bytes), data   size, data   ... */
 #include <errno.h>
@@ -12,7 +12,7 @@ result start_transfer(struct end *e, int is_send, void *at, size_t n_bytes, stru
 	struct request *r = &e->requests[(e->oldest + e->n) % MAX_REQUESTS];
 
 	*out = NULL;
-	if (e->n == MAX_REQUESTS || r->end) /* NCCL calls again */
+	if (e->n == MAX_REQUESTS || r->end) /* all requests are in use, so NCCL calls again later */
 		return SUCCESS;
 	*r = (struct request){ .end = e, .at = at, .n_bytes = n_bytes, .header = n_bytes, .is_send = is_send };
 	e->n++;
@@ -20,7 +20,7 @@ result start_transfer(struct end *e, int is_send, void *at, size_t n_bytes, stru
 	return SUCCESS;
 }
 
-/* Move bytes until all are there (1), or the socket would block (0); -1: the connection has failed. */
+/* Send or receive bytes.  Returns 1 if all n_bytes are done, 0 if the socket would block, -1 if the connection has failed. */
 static int move_bytes(const struct request *r, char *at, size_t n_bytes, uint64_t *n_moved)
 {
 	while (n_bytes) {
@@ -35,7 +35,7 @@ static int move_bytes(const struct request *r, char *at, size_t n_bytes, uint64_
 	return 1;
 }
 
-/* The same for the header, then the data. */
+/* Move the bytes of the header, then those of the data.  Returns the same as move_bytes(). */
 static int move_request(struct request *r)
 {
 	const uint64_t room = r->n_bytes;
@@ -44,7 +44,7 @@ static int move_request(struct request *r)
 	if (r->n_moved < sizeof r->header) {
 		moved = move_bytes(r, (char *)&r->header + r->n_moved, sizeof r->header - r->n_moved, &r->n_moved);
 		if (moved == 1 && r->header > room)
-			return -1; /* longer than the buffer */
+			return -1; /* the message is longer than the buffer */
 	}
 	if (moved == 1)
 		moved = move_bytes(r, r->at + (r->n_moved - sizeof r->header), sizeof r->header + r->header - r->n_moved, &r->n_moved);
@@ -67,7 +67,7 @@ result test_transfer(struct request *r, int *done, int *n_bytes)
 	if (r->n_moved == sizeof r->header + r->header && r->n_moved) {
 		*done = 1;
 		*n_bytes = (int)r->header;
-		r->end = NULL; /* the entry is free */
+		r->end = NULL;
 		return SUCCESS;
 	}
 	return moved < 0 ? REMOTE_ERROR : SUCCESS;

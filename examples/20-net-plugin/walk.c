@@ -1,4 +1,4 @@
-/* walk.c — calls a plug-in in NCCL's order: two ranks, each with one thread for all its connections, here the same one.
+/* walk.c — calls a plug-in in the order in which NCCL calls it, for two ranks.  NCCL has one thread for each rank; here one does both.
  *
  *     walk PLUGIN     ends with "N messages are right", or says what went wrong */
 #include <dlfcn.h>
@@ -64,13 +64,12 @@ static void open_connections(struct rank *ranks)
 		}
 }
 
-/* Byte i of message m of rank r. */
 static unsigned char value(int r, int m, size_t i)
 {
 	return (unsigned char)(i * 7 + (size_t)m * 31 + (size_t)r * 101 + current_bytes);
 }
 
-/* Start message m, or test it; returns 1 when it has been sent. */
+/* Start the send of message m, or test it; returns 1 when the message has been sent. */
 static int step_send(struct rank *sender, int m)
 {
 	if (!sender->message[m].send && !sender->message[m].sent)
@@ -82,7 +81,7 @@ static int step_send(struct rank *sender, int m)
 	return sender->message[m].sent;
 }
 
-/* The same for the receive; 1 when it is done. */
+/* Start the receive of message m, or test it; returns 1 when the message has been received. */
 static int step_receive(struct rank *receiver, int m)
 {
 	size_t room = current_bytes + 5; /* a buffer may be longer than its message */
@@ -123,7 +122,7 @@ static int exchange(struct rank *ranks)
 			for (int r = 0; r < RANKS; r++) {
 				int sent = step_send(&ranks[r], m), received = 0;
 
-				for (int k = 0; k <= m; k++) /* the older ones, too */
+				for (int k = 0; k <= m; k++) /* test the older messages, too */
 					received = step_receive(&ranks[!r], k);
 				n_done += sent && received;
 			}
