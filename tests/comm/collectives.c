@@ -24,9 +24,9 @@ void new_buffers(struct rank *r, size_t bytes, bool in_windows, struct buffers *
 		must(gpul_cu(r->drv, &err, cuMemAlloc(&out->recv, bytes)), &err, "cuMemAlloc");
 	}
 	must(gpul_cu(r->drv, &err, cuMemsetD8Async(out->send, 0, bytes, r->stream)), &err,
-	     "cuMemsetD8Async"); /* for tests that do not prepare data */
+	     "cuMemsetD8Async"); /* zeros for tests that do not prepare data */
 	must(gpul_cu(r->drv, &err, cuStreamSynchronize(r->stream)), &err,
-	     "cuStreamSynchronize"); /* other threads copy to it in other streams */
+	     "cuStreamSynchronize"); /* wait, because other threads copy to the buffers in other streams */
 }
 
 void free_buffers(struct rank *r, struct buffers *b)
@@ -42,7 +42,7 @@ void free_buffers(struct rank *r, struct buffers *b)
 	}
 }
 
-/* Round a float to a type of 16 bits, to nearest even; normal numbers and 0 only. */
+/* Round a float (a normal number or 0) to nearest even in a 16-bit format. */
 static uint16_t round_16(float x, int mantissa_bits, int bias)
 {
 	uint32_t bits, kept;
@@ -82,7 +82,7 @@ static void store_element(unsigned char *at, gpul_comm_dtype dtype, double x)
 	}
 }
 
-/* Element i of a rank's send buffer. */
+/* Return element i of a rank's send buffer. */
 static double term(const struct collective *x, int rank, size_t i)
 {
 	const uint32_t hash = (uint32_t)(i * 2654435761u + (size_t)rank * 40503u * 65537u + 12345u) >> 13;
@@ -141,7 +141,7 @@ static double expected(const struct collective *x, const struct rank *r, size_t 
 }
 
 struct shape {
-	size_t n_send, n_recv; /* elements */
+	size_t n_send, n_recv; /* numbers of elements */
 	CUdeviceptr send, recv;
 	size_t element_bytes;
 };
@@ -198,7 +198,7 @@ static void fail_at(const struct rank *r, const struct collective *x, const char
 	abort();
 }
 
-/* Check the bytes around a buffer of the call, which no rank may change. */
+/* Number of bytes before and after a buffer that are checked, because no rank may change them. */
 enum { MARGIN = 64 };
 
 static void check_result(const struct rank *r, const struct collective *x, const struct shape *s, const struct buffers *b)
@@ -239,7 +239,8 @@ void prepare_collective(struct rank *r, const struct buffers *b, const struct co
 	must(gpul_cu(r->drv, &err, cuMemsetD8Async(b->recv, CANARY, b->bytes, r->stream)), &err, "cuMemsetD8Async");
 	must(gpul_cu(r->drv, &err, cuStreamSynchronize(r->stream)), &err, "cuStreamSynchronize");
 	must(gpul_cu(r->drv, &err, cuMemcpyHtoD(s.send, data, s.n_send * s.element_bytes)), &err, "cuMemcpyHtoD");
-	must(gpul_cu(r->drv, &err, cuStreamSynchronize(NULL)), &err, "cuStreamSynchronize"); /* the copy may still be running */
+	must(gpul_cu(r->drv, &err, cuStreamSynchronize(NULL)), &err,
+	     "cuStreamSynchronize"); /* wait, because the copy may still be running */
 	free(data);
 }
 

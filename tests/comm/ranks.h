@@ -15,10 +15,10 @@ struct rank {
 /* Create a communicator of n ranks, run the function on a thread for each rank, destroy the communicator. */
 void run_ranks(int n, const gpul_comm_options *options, void (*run)(struct rank *r, void *arg), void *arg);
 
-/* The same with the ranks on several hosts, as many on each as possible, in order. */
+/* Like run_ranks(), with the ranks distributed in order over n_hosts simulated hosts. */
 void run_ranks_on_hosts(int n, int n_hosts, const gpul_comm_options *options, void (*run)(struct rank *r, void *arg), void *arg);
 
-/* A job with a name of its own; rank is still to be set. */
+/* Create a job with a unique name; the caller sets its rank. */
 gpul_comm_job new_job(int n_ranks);
 
 /* Fail the test with the text of err, unless st is GPUL_OK. */

@@ -14,7 +14,7 @@ uint64_t mix(uint64_t seed, uint64_t n)
 	return x ^ x >> 31;
 }
 
-/* How a float type is stored: sign, exponent, mantissa. */
+/* The format of a float type: sign, exponent, mantissa. */
 struct format {
 	unsigned bytes, mantissa_bits, bias;
 };
@@ -44,7 +44,7 @@ static double value_of_bits(const struct format *f, uint64_t bits)
 	const double v = ldexp(whole, (subnormal ? 1 : exponent) - (int)f->bias - (int)f->mantissa_bits);
 
 	if (exponent == (1 << (sign_at - f->mantissa_bits)) - 1)
-		return NAN; /* also infinity: no right result of fill_elements() is one */
+		return NAN; /* infinity is treated as NaN, because no correct result is infinite */
 	return bits >> sign_at & 1 ? -v : v;
 }
 
@@ -138,7 +138,8 @@ static bool float_is_right(const struct format *f, gpul_comm_op op, uint64_t got
 		return value == (double)result;
 	if (op == GPUL_COMM_PROD)
 		magnitude = fabsl(result);
-	/* n - 1 roundings; each grows the values that later ones round by less than 2 %: 8 roundings of bf16, unit 2^-8, 3 %. */
+	/* There are n - 1 roundings.  The factor 1.05 covers that each rounding may enlarge the values that are rounded later: by 3 % in
+	 * total for 8 roundings of bf16, whose unit is 2^-8. */
 	bound = 1.05L * (n_ranks - 1) * unit * magnitude;
 	if (op == GPUL_COMM_AVG) {
 		result /= n_ranks;

@@ -7,10 +7,10 @@
 
 #include "comm/types.h"
 
-/* A random number that depends on both. */
+/* Return random number n of a seed. */
 uint64_t mix(uint64_t seed, uint64_t n);
 
-/* Elements first ... first + n - 1 of a rank's data.  Floats are from 0.5 to 2, with a random sign and mantissa, so that sums and
+/* Write elements first ... first + n - 1 of a rank's data.  Floats are from 0.5 to 2, with a random sign and mantissa, so that sums and
  * products of 8 ranks neither overflow nor vanish. */
 void fill_elements(void *to, gpul_comm_dtype dtype, uint64_t seed, int rank, size_t first, size_t n);
 
@@ -22,7 +22,7 @@ size_t find_other_element(const void *got, gpul_comm_dtype dtype, uint64_t seed,
  * element that is wrong, or n. */
 size_t find_wrong_result(const void *got, gpul_comm_dtype dtype, gpul_comm_op op, uint64_t seed, int n_ranks, size_t first, size_t n);
 
-/* A number for the bits of a buffer, to compare ranks and runs. */
+/* Return a hash of a buffer, to compare the results of ranks and runs. */
 uint64_t hash_bits(const void *data, size_t n_bytes);
 
 #endif

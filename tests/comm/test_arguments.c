@@ -17,7 +17,7 @@
 
 enum { N_RANKS = 2, BAD_TYPE = 17, BAD_OP = 9 };
 
-/* A call with wrong arguments, and a part of its message.  Addresses are never accessed: nothing is launched. */
+/* A call with wrong arguments, and a part of its message.  The addresses may be invalid, because no kernel is launched. */
 struct refused {
 	gpul_comm_posting call;
 	const char *text;
@@ -67,7 +67,7 @@ static void expect_refusal(gpul_status st, const gpul_error *err, const char *te
 	abort();
 }
 
-/* After all refusals the communicator works. */
+/* Check that the communicator still works after all refused calls. */
 static void sum_ones(struct rank *r)
 {
 	const uint8_t one = 1;
@@ -202,7 +202,7 @@ static void a_communicator_refuses_wrong_options(void **state)
 	expect_options((gpul_comm_options){ .slot_bytes = 100 }, "options.slot_bytes is 100: expected a multiple of 128");
 }
 
-/* A persistent kernel of one rank: its results are its own data, whatever the size and the memory. */
+/* With one rank, the result of each posted call is the rank's own data, whatever the size and the kind of memory. */
 static void copy_alone(struct rank *r, void *arg)
 {
 	enum { COUNT = 300001 };

@@ -18,7 +18,7 @@ static void names_are_different_and_parse(void **state)
 		gpul_comm_call parsed = GPUL_COMM_N_CALLS;
 
 		assert_true(gpul_comm_call_parse(gpul_comm_call_name(call), &parsed));
-		assert_int_equal(parsed, call); /* not an earlier row with the same name */
+		assert_int_equal(parsed, call); /* no two rows have the same name */
 	}
 }
 
@@ -39,7 +39,7 @@ static void unknown_calls_have_no_name_and_no_property(void **state)
 	assert_int_equal(call, GPUL_COMM_BROADCAST);
 }
 
-/* Programs that were built with an older version pass the numbers, so they stay. */
+/* The numbers must not change, because programs that were built with an older version use them. */
 static void numbers_stay(void **state)
 {
 	(void)state;
@@ -60,7 +60,7 @@ static void properties_agree(void **state)
 		assert_int_equal(info->has_parts, info->sends_parts || info->receives_parts);
 		assert_false(info->transfers && (info->reduces || info->has_root));
 		if (info->has_parts)
-			assert_int_equal(info->rounds, 1); /* each part goes to, or comes from, one rank */
+			assert_int_equal(info->rounds, 1); /* one round, because a part is transferred only once */
 	}
 }
 
@@ -105,7 +105,7 @@ static bool has_no_round(const struct gpul_comm_call_info *info)
 	return info->rounds == 0;
 }
 
-/* The calls that a list names, as bits; each may be there once. */
+/* Return the calls in a list as bits; no call may occur twice. */
 static unsigned calls_of(const char *list)
 {
 	char copy[160], *rest = NULL;

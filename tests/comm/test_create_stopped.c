@@ -25,7 +25,7 @@
 
 enum { ROUNDS = 5, MAX_RANKS = 4, TIMEOUT_MS = 5000 };
 
-static int stop_at; /* 0: this process is not the victim */
+static int stop_at; /* number of the packet before which the victim stops; 0: this process is not the victim */
 static _Atomic bool *has_stopped;
 static const gpul_driver *drv;
 
@@ -38,11 +38,11 @@ ssize_t sendmsg(int fd, const struct msghdr *m, int flags)
 	return syscall(SYS_sendmsg, fd, m, flags);
 }
 
-/* In memory that the processes share. */
+/* A round, in memory that its processes share. */
 struct round {
 	int n_ranks, victim, step;
 	pid_t pids[MAX_RANKS];
-	_Atomic bool stopped; /* the victim came to its step */
+	_Atomic bool stopped; /* true: the victim has reached its step */
 	gpul_status ends[MAX_RANKS];
 	gpul_error errors[MAX_RANKS];
 };

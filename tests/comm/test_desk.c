@@ -24,11 +24,11 @@ static const struct collective direct = {
 /* clang-format on */
 
 struct mismatch {
-	struct collective common, odd; /* the last rank calls odd */
+	struct collective common, odd; /* the last rank calls `odd`, all others `common` */
 	const char *common_text, *odd_text;
 };
 
-/* Every rank names the odd rank and both calls. */
+/* The last rank makes another call; the failure on every rank must name this rank and both calls. */
 static void one_rank_differs(struct rank *r, void *arg)
 {
 	const struct mismatch *m = arg;
@@ -125,7 +125,7 @@ static void an_abort_ends_a_wait_for_a_greeting(void **state)
 		run_ranks(2, &(gpul_comm_options){ .device = -1, .timeout_ms = -1 }, rank_0_aborts, &calls[i]);
 }
 
-/* Grids of 1 to 4 blocks, and both algorithms, in turn: every block must have the same number of the call. */
+/* Alternate grids of 1 to 4 blocks and both algorithms; every block must count the same number of calls. */
 static void calls_of_many_shapes(struct rank *r, void *arg)
 {
 	static const unsigned blocks[] = { 1, 4, 2, 3, 1, 2, 4, 4, 1, 3, 3, 2 };
@@ -153,7 +153,7 @@ static void grids_of_different_sizes_follow_each_other(void **state)
 	run_ranks(3, &(gpul_comm_options){ .device = -1, .n_blocks = 4, .timeout_ms = 20000 }, calls_of_many_shapes, &n_calls);
 }
 
-/* Every block must have counted the same calls. */
+/* Check that every block has counted `number` calls. */
 static void expect_count(struct rank *r, uint64_t number)
 {
 	const uint32_t n = r->comm->sizes.n_blocks;
@@ -185,7 +185,7 @@ static void small_and_large_grids(struct rank *r, void *arg)
 		x.n_blocks = i % 2 == 0 ? 1 : 50;
 		run_collective(r, &b, &x);
 	}
-	expect_count(r, 2 + 6); /* the first call is number 3 */
+	expect_count(r, 2 + 6); /* 6 calls were made; numbers start at 3 */
 	free_buffers(r, &b);
 }
 
@@ -196,12 +196,11 @@ static void a_large_grid_follows_one_warp(void **state)
 		  NULL);
 }
 
-/* Words that an earlier call could have left 2^32 calls ago: flags that the next calls use, in all of the scratch. */
+/* Fill the scratch memory with flags that the next calls will use, as calls could have left them 2^32 calls ago. */
 static void numbers_wrap(struct rank *r, void *arg)
 {
 	const gpul_comm_sizes *s = &r->comm->sizes;
-	const uint64_t number = 0xfffffffdull; /* number of the last call; the next ones: ..fe, ..ff,
-						  * 1'00000002, 1'00000003 */
+	const uint64_t number = 0xfffffffdull; /* number of the last call; next: fffffffe, ffffffff, 100000002 */
 	uint64_t calls[GPUL_COMM_MAX_BLOCKS];
 	gpul_comm_ll *words = malloc(2 * s->n_ranks * s->scratch_bytes);
 	struct buffers b;
@@ -214,8 +213,7 @@ static void numbers_wrap(struct rank *r, void *arg)
 		calls[i] = number;
 	for (size_t i = 0; i < 2 * s->n_ranks * s->scratch_bytes / sizeof *words; i++)
 		words[i] = (gpul_comm_ll){ .data = 0x77777777, .flag = 2 + (i >= s->n_ranks * s->scratch_bytes / sizeof *words) };
-	new_buffers(r, 64 << 10, true, &b); /* all ranks have met, so no rank writes into the
-					      * arena */
+	new_buffers(r, 64 << 10, true, &b); /* also a barrier: now no rank writes */
 	must(gpul_cu(r->drv, &err, cuMemcpyHtoD((CUdeviceptr)(uintptr_t)r->comm->view_copy.calls, calls, s->n_blocks * sizeof *calls)),
 	     &err, "cuMemcpyHtoD");
 	must(gpul_cu(r->drv, &err,

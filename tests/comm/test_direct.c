@@ -47,7 +47,7 @@ static void every_type_and_operation_is_right(void **state)
 		run_ranks(n, &(gpul_comm_options){ .device = -1, .timeout_ms = 20000 }, all_types_and_operations, NULL);
 }
 
-/* Whole tiles, their borders, short packs; every second call has buffers that are not aligned to 16 bytes on some ranks. */
+/* Test counts of whole tiles, next to whole tiles, and of short packs; in every second call some ranks' buffers are not 16-byte aligned. */
 static void all_sizes(struct rank *r, void *arg)
 {
 	static const size_t counts[] = { 0, 1, 3, 4, 5, 31, 32, 33, 511, 512, 513, 1024, 3001, 5000 };
@@ -84,7 +84,7 @@ static void every_size_and_alignment_is_right(void **state)
 		run_ranks(n, &(gpul_comm_options){ .device = -1, .timeout_ms = 20000 }, all_sizes, NULL);
 }
 
-/* One rank's buffers, or one of its two, are not in mapped memory: all ranks fall back to the ring. */
+/* If one rank's send or recv buffer is not in memory that all ranks map, all ranks must fall back to the ring. */
 static void some_buffers_in_no_window(struct rank *r, void *arg)
 {
 	struct buffers in_windows, others, b;

@@ -18,7 +18,7 @@ enum { MOST_RANKS = 16, PAUSE_S = 2, N_LOOKS = 5, WAKES_PER_S = 20, COUNT = 100 
 static pthread_barrier_t all;
 static int n_ranks;
 
-/* Voluntary context switches of the process so far: mostly sleeps. */
+/* Return the number of voluntary context switches of the process so far, most of which are sleeps. */
 static long n_sleeps(void)
 {
 	struct rusage u;
@@ -46,8 +46,8 @@ static void sum(struct rank *r, CUdeviceptr at)
 		}
 }
 
-/* Other processes sometimes delay a beat, which then wakes a thread once more; a thread that
- * polls would wake often in every second. */
+/* Check that the threads sleep in at least one of several seconds: other processes may delay a heartbeat, which causes extra wake-ups,
+ * but a thread that polls would wake often in every second. */
 static void check_sleep(void)
 {
 	const long most = (long)n_ranks * WAKES_PER_S;
@@ -104,7 +104,7 @@ static void with_a_network(void **state)
 	sleep_with(2, GPUL_COMM_NET);
 }
 
-/* A rank has a connection with each other rank, and sends beats on all of them. */
+/* Each rank has a connection to every other rank, and sends heartbeats on all of them. */
 static void with_a_network_of_many_ranks(void **state)
 {
 	(void)state;

@@ -49,7 +49,7 @@ static void every_type_and_operation_is_right(void **state)
 		run_ranks(n, &(gpul_comm_options){ .device = -1, .timeout_ms = 20000 }, all_types_and_operations, NULL);
 }
 
-/* Kernels of different grids, one after another, use the two halves of scratch in turn. */
+/* Kernels with different grids follow each other; they use the two halves of the scratch memory alternately. */
 static void all_sizes(struct rank *r, void *arg)
 {
 	static const size_t counts[] = { 0, 1, 2, 3, 7, 8, 9, 63, 64, 65, 127, 500, 1021 };

@@ -46,8 +46,8 @@ static void post_and_check(gpul_comm_persistent *p, struct rank *r, const struct
 	check_collective(r, b, x);
 }
 
-/* Small calls of one block, which only block 0 runs, small ones of several blocks, and large ones, also with memory of one rank that
- * the others do not map. */
+/* Test small calls that only block 0 runs, small calls of several blocks, and large calls; also with memory of one rank that the other
+ * ranks do not map. */
 static void all_calls_and_sizes(struct rank *r, void *arg)
 {
 	static const size_t counts[] = { 1, 100, 3000, 20000, 2, 5000 };
@@ -187,7 +187,7 @@ static void expect_refusal(gpul_status st, gpul_status expected, const gpul_erro
 	abort();
 }
 
-/* has_waited: memory of both ranks; true when rank 0 has waited for a call that rank 1 has not posted. */
+/* *has_waited, shared by both ranks, becomes true when rank 0 has waited for a call that rank 1 has not posted yet. */
 static void refusals(struct rank *r, void *has_waited)
 {
 	_Atomic bool *waited = has_waited;
@@ -223,7 +223,7 @@ static void refusals(struct rank *r, void *has_waited)
 	err = (gpul_error){ 0 };
 	expect_refusal(post_collective(p, r, &b, &x, &ticket, &err), GPUL_EINVAL, &err, "reduction operation");
 	x.op = GPUL_COMM_SUM;
-	if (r->rank == 0) { /* rank 1 posts later */
+	if (r->rank == 0) { /* rank 1 posts the call later */
 		must(post_collective(p, r, &b, &x, &ticket, &err), &err, "gpul_comm_persistent_post");
 		err = (gpul_error){ 0 };
 		expect_refusal(gpul_comm_persistent_wait(p, ticket, 30, &err), GPUL_ESYS, &err, "has not finished within 30 ms");

@@ -82,7 +82,7 @@ static void check_no_shot(struct rank *r, void *arg)
 	CHECK(!strcmp(p.reason, "the data is larger than the buffer of algorithm oneshot"));
 	CHECK(gpul_comm_plan_for(r->comm, GPUL_COMM_ALLREDUCE, 32 << 10).algo == GPUL_COMM_ONE_SHOT);
 	CHECK(!strcmp(gpul_comm_plan_for(r->comm, GPUL_COMM_ALLREDUCE, 8).reason, "the caller's options select the algorithm"));
-	/* Each part of an all-gather goes to each rank. */
+	/* In an all-gather, the buffer needs room for one part only, because each rank sends the same part to all ranks. */
 	CHECK(gpul_comm_plan_for(r->comm, GPUL_COMM_ALLGATHER, 64 << 10).algo == GPUL_COMM_ONE_SHOT);
 }
 
@@ -95,7 +95,7 @@ static void check_host(struct rank *r, void *arg)
 	CHECK(!strcmp(p.reason, "protocol ll128 needs device memory that all ranks can access"));
 }
 
-/* Two levels where they are impossible: a ring, and the reason. */
+/* If the two-level algorithm is requested but impossible, the plan is a ring and gives the reason. */
 static void check_no_levels(struct rank *r, void *arg)
 {
 	const gpul_comm_plan p = gpul_comm_plan_for(r->comm, GPUL_COMM_ALLREDUCE, 1 << 20);
@@ -186,7 +186,7 @@ static void check_measured(struct rank *r, void *arg)
 	CHECK(strstr(p.reason, "measured on node, 2026-11-23 (/tmp/test-plan-"));
 	p = gpul_comm_plan_for(r->comm, GPUL_COMM_ALLREDUCE, 101);
 	CHECK(p.algo == GPUL_COMM_ONE_SHOT && p.n_threads == 32);
-	p = gpul_comm_plan_for(r->comm, GPUL_COMM_ALLREDUCE, 4096); /* beyond the last row */
+	p = gpul_comm_plan_for(r->comm, GPUL_COMM_ALLREDUCE, 4096); /* larger than the last row's size */
 	CHECK(p.algo == GPUL_COMM_ONE_SHOT && p.n_threads == 32);
 	p = gpul_comm_plan_for(r->comm, GPUL_COMM_BROADCAST, 100);
 	CHECK(strstr(p.reason, "the built-in table, because /tmp/test-plan-"));

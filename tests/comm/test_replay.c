@@ -59,7 +59,7 @@ static void a_call_that_repeats_becomes_a_graph(void **state)
 	run_ranks(3, &(gpul_comm_options){ .device = -1, .timeout_ms = 20000 }, same_arguments, NULL);
 }
 
-/* A group of n_parts messages to the next rank, and as many from the previous one. */
+/* Send n_parts messages to the next rank and receive as many from the previous one, in one group. */
 static void send_around(struct rank *r, CUdeviceptr data, unsigned n_parts, uint32_t value)
 {
 	const int next = (r->rank + 1) % r->n_ranks, before = (r->rank + r->n_ranks - 1) % r->n_ranks;

@@ -54,7 +54,7 @@ static void expect_words(const struct rank *r, CUdeviceptr at, uint32_t value, c
 	meet();
 }
 
-/* The kinds of calls; each of them multiplies all words by the number of ranks, or leaves them. */
+/* Kinds of calls: an all-reduce multiplies all words by the number of ranks; the other two leave them unchanged. */
 enum kind { ALLREDUCE, SENDRECV, GROUP, KINDS };
 
 static void call_on(const struct rank *r, enum kind kind, CUdeviceptr at, CUstream stream)
@@ -94,9 +94,8 @@ static uint32_t product(enum kind kind, const struct rank *r, unsigned n)
 
 static const gpul_comm_options options = { .device = -1, .timeout_ms = 20000 };
 
-/* In place, so a call that overtakes the previous one gives a wrong result.  The ranks share a
- * context, so only one of them may use its legacy stream, and copies wait until the calls have
- * ended. */
+/* Make in-place calls on alternating streams: a call that overtakes the previous one gives a wrong result.  The ranks share a context, so
+ * only one of them may use the legacy stream, and copies wait until the calls have ended. */
 static void alternate(struct rank *r, void *arg)
 {
 	const bool *has_legacy = arg, legacy = *has_legacy && r->rank == 0;
@@ -198,9 +197,8 @@ static void a_persistent_kernel_follows_a_destroyed_stream(void **state)
 	run_ranks(RANKS, &options, persist_and_leave, NULL);
 }
 
-/* One stream captures a call while another one runs calls: to the driver they are independent.
- * The calls are of a kind that has not been made before, so that its kernel is loaded
- * meanwhile. */
+/* One stream captures a call while another stream runs calls; the driver sees no dependency between them.  This kind of call has not been
+ * made before, so that its kernel is loaded during the capture. */
 static void capture_beside(struct rank *r, void *arg)
 {
 	const CUstreamCaptureMode *mode = arg;
@@ -213,7 +211,7 @@ static void capture_beside(struct rank *r, void *arg)
 
 	DO(r, cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
 	for (enum kind kind = 0; kind < KINDS; kind++) {
-		call_on(r, ALLREDUCE, captured, r->stream); /* the last eager call is on the stream that captures */
+		call_on(r, ALLREDUCE, captured, r->stream); /* the last uncaptured call is on the stream that will capture */
 		must(gpul_comm_wait(r->comm, r->stream, &err), &err, "wait");
 		meet();
 		DO(r, cuStreamBeginCapture(r->stream, *mode));

@@ -30,10 +30,10 @@ static gpul_status read_text(const char *text, size_t n, gpul_comm_table *out, g
 
 static void rows_are_read_in_full(void **state)
 {
-	static const char text[] = GPUL_COMM_TABLE_HEADER "\n" ROW
-							  "NVIDIA H200,2,device,allreduce,1048576,direct,simple,32,512,9,node7,2026-11-23\n"
-							  "NVIDIA H200,4,device,allreduce,8,oneshot,ll,1,32,0.5,x,y\n"
-							  "other,2,host,sendrecv,1,direct,ll128,64,1024,1e3,x,y"; /* without a line end */
+	static const char text[] = GPUL_COMM_TABLE_HEADER
+		"\n" ROW "NVIDIA H200,2,device,allreduce,1048576,direct,simple,32,512,9,node7,2026-11-23\n"
+		"NVIDIA H200,4,device,allreduce,8,oneshot,ll,1,32,0.5,x,y\n"
+		"other,2,host,sendrecv,1,direct,ll128,64,1024,1e3,x,y"; /* the last line has no newline */
 	gpul_comm_table t;
 	gpul_error err;
 
@@ -112,7 +112,7 @@ static void other_files_are_refused(void **state)
 	assert_non_null(strstr(err.text, ":1: the line is longer than"));
 	assert_int_equal(read_text("a,b\n", 4, &t, &err), GPUL_EFORMAT);
 	assert_non_null(strstr(err.text, ":1: the first line must be this header: device,ranks,"));
-	memcpy(big, line, sizeof line); /* with the NUL */
+	memcpy(big, line, sizeof line); /* the copy includes the NUL */
 	assert_int_equal(read_text(big, sizeof line + 9, &t, &err), GPUL_EFORMAT);
 	assert_non_null(strstr(err.text, ":3: the line is longer than"));
 	assert_int_equal(read_text("", 0, &t, &err), GPUL_EFORMAT);

@@ -43,7 +43,7 @@ static void check_events(const gpul_comm_event *events, size_t n)
 		seen[e->block][e->step][sends]++;
 	}
 	for (size_t i = 0; n == EVENTS && i < EVENTS; i++)
-		assert_int_equal((&seen[0][0][0])[i], 1); /* one thread of each block records */
+		assert_int_equal((&seen[0][0][0])[i], 1); /* each event once, because one thread of each block records it */
 }
 
 static void record(struct rank *r, void *arg)
@@ -59,7 +59,7 @@ static void record(struct rank *r, void *arg)
 	must(gpul_kernel_find(module, "trace_events", &kernel, &err), &err, "find");
 	must(gpul_kernel_prepare(kernel, &err), &err, "prepare");
 
-	launch(r, kernel); /* the trace is off */
+	launch(r, kernel); /* no trace has been started, so nothing is recorded */
 	must(gpul_comm_trace_read(r->comm, events, EVENTS, &n, &n_lost, &err), &err, "read");
 	assert_true(n == 0 && n_lost == 0);
 	assert_int_equal(gpul_comm_trace_start(r->comm, 0, NULL), GPUL_EINVAL);

@@ -61,7 +61,7 @@ static void check_events(const struct expected *x, const gpul_comm_event *events
 		assert_true(events[i].block < BLOCKS && events[i].kind < N_KINDS && events[i].begin_ns <= events[i].end_ns);
 		kinds |= 1u << events[i].kind;
 		if (events[i].kind == GPUL_COMM_EVENT_KERNEL) {
-			assert_null(kernels[events[i].block]); /* one for each block */
+			assert_null(kernels[events[i].block]); /* exactly one KERNEL event for each block */
 			kernels[events[i].block] = &events[i];
 		}
 	}
@@ -75,7 +75,7 @@ static void check_events(const struct expected *x, const gpul_comm_event *events
 	check_nesting(events, n);
 }
 
-/* The bytes that a rank's steps in a ring have received: 2 (n - 1) of n chunks, whatever the blocks and slots. */
+/* Check the bytes that a rank receives in a ring all-reduce: 2 (n - 1) chunks of 1/n of the data, whatever the blocks and slots. */
 static void check_ring_bytes(struct rank *r, const gpul_comm_event *events, size_t n)
 {
 	uint64_t received = 0, all_ranks = 0;

@@ -38,12 +38,11 @@ static void check_node(uint32_t place, uint32_t n)
 		}
 	assert_true(node.child[0] >= 0 || node.child[1] < 0);
 	assert_true((node.parent < 0) == (place == 0));
-	assert_true(place > 0 || node.child[1] < 0); /* the root has one child: the kernel depends on it */
+	assert_true(place > 0 || node.child[1] < 0); /* the kernel requires that the root has only one child */
 	assert_true(node.depth <= log2_up(n));
 }
 
-/* Check that it is a tree: n - 1 places are the child of exactly one place, and each path ends
- * at place 0. */
+/* Check that the links form a tree: n - 1 places are the child of exactly one place, and each path to a parent ends at place 0. */
 static void check_tree(uint32_t n)
 {
 	uint32_t n_children = 0;
@@ -86,7 +85,7 @@ static void a_place_with_children_in_one_tree_is_a_leaf_of_the_other(void **stat
 	assert_int_equal(gpul_tree_place_in_order(1, -1, 5), -1);
 }
 
-/* As drawn in tree.h. */
+/* The tree for 8 places must be the one that is drawn in include/comm/tree.h. */
 static void eight_places_are_the_tree_of_the_drawing(void **state)
 {
 	static const int children[8][2] = { { 4, -1 }, { -1, -1 }, { 1, 3 }, { -1, -1 }, { 2, 6 }, { -1, -1 }, { 5, 7 }, { -1, -1 } };
@@ -125,8 +124,8 @@ static void all_types_and_operations(struct rank *r, void *arg)
 	free_buffers(r, &b);
 }
 
-/* Chunks, their borders, short packs; some buffers are not aligned to 16 bytes on some ranks; channels keep their steps between calls of
- * different protocols. */
+/* Test counts of whole chunks, next to whole chunks, and of short packs; some ranks' buffers are not 16-byte aligned.  Channels keep
+ * their step counters between calls of different protocols. */
 static void all_sizes(struct rank *r, void *arg)
 {
 	static const size_t counts[] = { 0, 1, 5, 33, 1030, 4099, 9000 };

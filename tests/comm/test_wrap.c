@@ -13,7 +13,7 @@
 
 enum { N_RANKS = 3, N_CALLS = 20, N_BLOCKS = 2, LIMIT_MS = 20000, LATE_US = 3000 };
 
-/* Let all channels of this rank continue at a step, as if that many had been sent, received and read. */
+/* Set all step counters of this rank's channels, as if `step` steps had already been sent, received and read. */
 static void set_steps(struct rank *r, uint64_t step)
 {
 	const gpul_comm_view *v = &r->comm->view_copy;
@@ -30,8 +30,7 @@ static void set_steps(struct rank *r, uint64_t step)
 	must(gpul_boot_barrier(r->comm->boot, LIMIT_MS, &err), &err, "gpul_boot_barrier");
 }
 
-/* Broadcasts of one step with a late root: a rank that mistakes old words for new ones would
- * return before the data is sent. */
+/* Make broadcasts of one step with a late root: a rank that takes old flags for new ones would return before the root sends. */
 static void broadcast_late(struct rank *r, void *arg)
 {
 	const gpul_comm_proto proto = *(gpul_comm_proto *)arg;
@@ -55,7 +54,7 @@ static void broadcast_late(struct rank *r, void *arg)
 	free_buffers(r, &b);
 }
 
-/* Many steps in a call. */
+/* Make all-reduces with many steps each, so that the counters pass the limit during a call. */
 static void reduce_across(struct rank *r, void *arg)
 {
 	const gpul_comm_proto proto = *(gpul_comm_proto *)arg;

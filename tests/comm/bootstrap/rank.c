@@ -13,7 +13,7 @@
 
 enum { MEET_MS = 60000 };
 
-/* The time-out of each exchange. */
+/* Return the time-out for each exchange of blocks. */
 static int timeout_ms(void)
 {
 	const char *text = getenv("RANK_TIMEOUT_MS");

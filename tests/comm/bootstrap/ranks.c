@@ -121,7 +121,7 @@ int ranks_n_open(void)
 	return n;
 }
 
-/* The byte at a place of a rank's block. */
+/* Return the byte at an offset of a rank's block. */
 static unsigned char byte_at(int rank, size_t at)
 {
 	return (unsigned char)(rank * 37 + (int)(at % 251));

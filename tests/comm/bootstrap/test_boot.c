@@ -46,7 +46,7 @@ static void thirty_two_ranks_meet(void **state)
 
 /* ---- descriptors ------------------------------------------------------------------------------------------------ */
 
-/* A file whose content is the rank and the place. */
+/* Create a memfd that contains the rank and the index i of the descriptor. */
 static int marked_file(int rank, unsigned i)
 {
 	int fd = memfd_create("mark", MFD_CLOEXEC);
@@ -64,7 +64,7 @@ static bool has_mark(int fd, int rank, unsigned i)
 	       mark[1] == (int)i;
 }
 
-/* Exchange n descriptors of each rank.  Every third place is empty. */
+/* Exchange n descriptors of each rank; every third one is -1. */
 static gpul_status exchange_files(const gpul_comm_job *job, void *arg, gpul_error *err)
 {
 	unsigned n = *(unsigned *)arg;
@@ -133,7 +133,7 @@ static gpul_status exchange_closed_file(const gpul_comm_job *job, void *arg, gpu
 	gpul_status st = gpul_boot_open(job, RANKS_LONG_MS, &b, err);
 
 	(void)arg;
-	memset(all, -1, sizeof all); /* rank 1 can fail before the others are open */
+	memset(all, -1, sizeof all); /* rank 1 can fail before the other ranks have opened the boot */
 	if (!st)
 		st = gpul_boot_exchange_fds(b, &mine, 1, all, RANKS_LONG_MS, err);
 	for (int r = 0; r < job->size; r++)
@@ -157,7 +157,7 @@ static void a_closed_descriptor_fails_all_ranks(void **state)
 	assert_int_equal(ranks_n_open(), before);
 }
 
-/* Rank 1 offers nothing, and has no room for the descriptors of the others. */
+/* Rank 1 offers no descriptor, and its limit of open files is too low for those of the other ranks. */
 static gpul_status receive_without_room(const gpul_comm_job *job, void *arg, gpul_error *err)
 {
 	int mine = job->rank == 1 ? -1 : STDIN_FILENO, all[3];
@@ -232,7 +232,7 @@ static void a_job_meets_again_under_the_same_name(void **state)
 /* The ways in which the ranks' calls can differ. */
 struct different {
 	const char *what;
-	const char *text; /* part of each rank's message */
+	const char *text; /* text that each rank's error message must contain */
 };
 
 static gpul_status do_differently(const gpul_comm_job *job, void *arg, gpul_error *err)
@@ -286,7 +286,7 @@ static void ranks_that_disagree_all_fail_with_one_message(void **state)
 	}
 }
 
-/* Ranks 1 and 3 of 5 do not come. */
+/* Ranks 1 and 3 of 5 do not call gpul_boot_open(). */
 static gpul_status come_or_not(const gpul_comm_job *job, void *arg, gpul_error *err)
 {
 	gpul_boot *b = NULL;

@@ -91,7 +91,7 @@ struct hello {
 	struct boot_hello hello;
 };
 
-enum { HELLO_BYTES = sizeof(struct boot_head) + sizeof(struct boot_hello) }; /* without the padding of the struct */
+enum { HELLO_BYTES = sizeof(struct boot_head) + sizeof(struct boot_hello) }; /* the size without the padding at the end of the struct */
 
 static struct hello good_hello(const gpul_comm_job *job, int rank)
 {
@@ -103,7 +103,7 @@ static struct hello good_hello(const gpul_comm_job *job, int rank)
 	return h;
 }
 
-/* Send bytes with a number of descriptors. */
+/* Send bytes together with n_fds descriptors. */
 static void send_raw(int fd, const void *bytes, size_t n_bytes, int n_fds)
 {
 	union {
@@ -164,7 +164,7 @@ static void strangers_do_not_disturb_the_meeting(void **state)
 
 	(void)state;
 	start_rank(&zero, &job, 0);
-	for (size_t n = 1; n < sizeof garbage; n += 13) { /* of any length */
+	for (size_t n = 1; n < sizeof garbage; n += 13) { /* garbage of several lengths */
 		fd = connect_to(&job);
 		send_raw(fd, garbage, n, 0);
 		expect_refusal(fd, "is not from gpuload");
@@ -174,16 +174,16 @@ static void strangers_do_not_disturb_the_meeting(void **state)
 		send_raw(fd, &h, n, 0);
 		expect_refusal(fd, "is not from gpuload");
 	}
-	memcpy(large, &h, sizeof h); /* too long for any packet */
+	memcpy(large, &h, sizeof h); /* a HELLO that is longer than any packet */
 	fd = connect_to(&job);
 	send_raw(fd, large, 100000, 0);
 	expect_refusal(fd, "a malformed message");
-	for (int n = 1; n <= 100; n += 33) { /* with descriptors, which must be closed */
+	for (int n = 1; n <= 100; n += 33) { /* a packet with descriptors, which rank 0 must close */
 		fd = connect_to(&job);
 		send_raw(fd, &h, HELLO_BYTES, n);
 		expect_refusal(fd, "descriptors instead of 0");
 	}
-	close(connect_to(&job));                                    /* leaves at once */
+	close(connect_to(&job));                                    /* connects and disconnects */
 	for (size_t i = 0; i < sizeof silent / sizeof *silent; i++) /* more connections than rank 0 keeps */
 		silent[i] = connect_to(&job);
 	start_rank(&one, &job, 1);
@@ -321,11 +321,11 @@ static void a_second_rank_0_is_refused(void **state)
 
 	(void)state;
 	start_rank(&zero, &job, 0);
-	guest = connect_to(&job); /* so rank 0 listens */
+	guest = connect_to(&job); /* after this, rank 0 is listening */
 	start_rank(&again, &job, 0);
 	snprintf(text, sizeof text, "rank 0 of job %s is already process %d: give each process its own rank", job.name, (int)getpid());
 	expect_failure(&again, text);
-	start_rank(&one, &job, 1); /* the job is not disturbed */
+	start_rank(&one, &job, 1); /* the second rank 0 has not disturbed the job */
 	expect_meeting(&zero);
 	expect_meeting(&one);
 	gpul_boot_close(one.boot);
@@ -335,7 +335,7 @@ static void a_second_rank_0_is_refused(void **state)
 
 /* ---- a wrong rank 0 --------------------------------------------------------------------------------------------- */
 
-/* The answer of a false rank 0 to the HELLO. */
+/* The reply of a false rank 0 to the HELLO. */
 struct false_host {
 	uint32_t type;
 	int kind_of_fd; /* 0: none, 1: an empty memfd, 2: a memfd of zeros, as large as a roster, but not sealed */

@@ -12,7 +12,7 @@
 
 #include "comm/bootstrap/job_internal.h"
 
-/* All variables that are read. libpmix is not used, because it has no server here. */
+/* All variables that gpul_comm_job_find() reads.  It does not use libpmix here, because there is no PMIx server. */
 static const char *const variables[] = {
 	"GPULOAD_COMM_RANK",
 	"GPULOAD_COMM_SIZE",
@@ -42,7 +42,7 @@ static const char *const variables[] = {
 	"TORCHELASTIC_RESTART_COUNT",
 };
 
-/* Set the variables of "A=1 B=2", and no others. */
+/* Set the variables in a text such as "A=1 B=2", and unset all others. */
 static void set_variables(const char *text)
 {
 	char copy[512], *rest = copy, *one;
@@ -71,7 +71,7 @@ static void finds_the_job_of_each_launcher(void **state)
 	static const struct {
 		const char *text;
 		int rank, size;
-		const char *source, *name; /* the beginning of the name */
+		const char *source, *name; /* name: beginning of the expected name */
 	} cases[] = {
 		{ "", 0, 1, "single", "single-" },
 		{ GPULOAD, 1, 2, "gpuload", "x-1" },
@@ -81,13 +81,13 @@ static void finds_the_job_of_each_launcher(void **state)
 		{ "PMIX_RANK=0 PMIX_NAMESPACE=a SLURM_NTASKS=2 SLURM_STEP_NUM_NODES=1 RANK=1 WORLD_SIZE=5", 0, 2, "pmix", "pmix-" },
 		{ TORCH "RANK=2 WORLD_SIZE=3", 2, 3, "torchrun", "torchrun-" },
 		{ TORCH "RANK=2 WORLD_SIZE=3 LOCAL_RANK=2 LOCAL_WORLD_SIZE=3", 2, 3, "torchrun", "torchrun-" },
-		{ "RANK=5", 0, 1, "single", "single-" }, /* a variable of another program */
+		{ "RANK=5", 0, 1, "single", "single-" }, /* RANK alone is not from torchrun */
 		{ "PMIX_RANK= WORLD_SIZE=", 0, 1, "single", "single-" },
 		{ SLURM, 3, 4, "srun", "slurm-812.2" },
 		{ SLURM "PMIX_RANK=1 PMIX_NAMESPACE=slurm.pmix.812.2 SLURM_NTASKS=4", 1, 4, "pmix", "pmix-" },
 		{ SLURM TORCH "RANK=2 WORLD_SIZE=3", 2, 3, "torchrun", "torchrun-" },
-		{ TORCH "RANK=2 WORLD_SIZE=3 PMIX_RANK=1 PMIX_NAMESPACE=a", 2, 3, "torchrun", "torchrun-" }, /* srun torchrun */
-		/* srun --pty bash; the script of sbatch; the shell of salloc */
+		{ TORCH "RANK=2 WORLD_SIZE=3 PMIX_RANK=1 PMIX_NAMESPACE=a", 2, 3, "torchrun", "torchrun-" }, /* torchrun started by srun */
+		/* in srun --pty bash, in a script of sbatch, in the shell of salloc */
 		{ "SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=1 SLURM_JOB_ID=812 SLURM_STEP_ID=2", 0, 1, "single", "single-" },
 		{ "SLURM_PROCID=0 SLURM_NTASKS=4 SLURM_JOB_ID=812", 0, 1, "single", "single-" },
 		{ "SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=4 SLURM_JOB_ID=812 SLURM_STEP_ID=4294967290", 0, 1, "single", "single-" },
@@ -125,7 +125,7 @@ static void finds_the_address_of_rank_0(void **state)
 		{ SECRET TORCH "RANK=2 WORLD_SIZE=4 LOCAL_WORLD_SIZE=2 GPULOAD_COMM_ADDRESS=c:9", "c:9", "", "" },
 		{ SLURM "SLURM_STEP_NUM_NODES=1 SLURM_STEP_NODELIST=n1", "", "", "" },
 		{ SLURM SECRET "SLURM_STEP_NUM_NODES=2 SLURM_STEP_NODELIST=n[07-08]", "n07:20994", "",
-		  "" }, /* 20000 + (812 * 16 + 2) % 12000 */
+		  "" }, /* port of Slurm step 812.2: 20000 + (812 * 16 + 2) % 12000 */
 		{ SLURM SECRET "SLURM_STEP_NUM_NODES=2 SLURM_STEP_NODELIST=n[07-08] GPULOAD_COMM_ADDRESS=c:9", "c:9", "", "" },
 	};
 
@@ -212,7 +212,7 @@ static void names_the_variable_that_is_wrong(void **state)
 static void finds_the_first_node_of_a_list(void **state)
 {
 	static const struct {
-		const char *list, *first; /* NULL: malformed */
+		const char *list, *first; /* first: expected first host; NULL: the list is malformed */
 	} cases[] = {
 		{ "a", "a" },
 		{ "a,b[1-2]", "a" },
@@ -224,7 +224,7 @@ static void finds_the_first_node_of_a_list(void **state)
 		{ "n[", NULL },
 		{ "n[]", NULL },
 		{ "n[x]", NULL },
-		{ "n[1-2]m[3-4]", NULL }, /* Slurm's lists with two dimensions */
+		{ "n[1-2]m[3-4]", NULL }, /* two dimensions: not supported */
 	};
 	char out[16];
 
@@ -250,7 +250,7 @@ static void name_of(const char *text, char name[GPUL_COMM_JOB_BYTES])
 static void jobs_have_different_names_and_ranks_the_same(void **state)
 {
 	static const char *const jobs[] = {
-		/* ranks 0 and 1 of each */
+		/* the test starts ranks 0 and 1 of each of these jobs */
 		TORCH "WORLD_SIZE=2",
 		TORCH "WORLD_SIZE=2 MASTER_PORT=29501",
 		TORCH "WORLD_SIZE=2 MASTER_ADDR=other",

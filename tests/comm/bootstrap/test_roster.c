@@ -24,16 +24,16 @@ enum { N_RANKS = 4, LONG_MS = 20000 };
 struct seen {
 	_Atomic int n_ready;
 	_Atomic bool go;
-	_Atomic int n_calls[N_RANKS];     /* of the callback */
-	gpul_roster_event event[N_RANKS]; /* arguments of the callback */
+	_Atomic int n_calls[N_RANKS];     /* how often each rank's callback was called */
+	gpul_roster_event event[N_RANKS]; /* arguments of the last call */
 	struct rank_end ends[N_RANKS];
 };
 
-/* The actions of a rank between the meeting and its end. */
+/* A test: which rank acts after the meeting, and what it does. */
 struct scene {
 	struct seen *seen;
-	int actor;                 /* the rank that acts */
-	void (*act)(gpul_boot *b); /* its action after all are ready */
+	int actor;
+	void (*act)(gpul_boot *b); /* the actor's action when all ranks are ready */
 };
 
 /* The argument of the callback. */
@@ -50,7 +50,7 @@ static void note_event(void *arg, const gpul_roster_event *e)
 	to->seen->n_calls[to->rank]++;
 }
 
-/* Wait for the failure of the job; the deadline only ends a test that fails. */
+/* Wait until the job has failed; only a failing test reaches the deadline. */
 static gpul_status await_failure(gpul_boot *b, const _Atomic int *n_calls, gpul_error *err)
 {
 	for (int ms = 0; ms < LONG_MS && !*n_calls; ms++)
@@ -97,7 +97,7 @@ static void begin_scene(struct scene *s, pid_t *children)
 	s->seen->go = true;
 }
 
-/* Wait for all ranks; each but `silent` has been called once, with an event of this kind and text. */
+/* Wait for all ranks, and check that the callback of each rank except `silent` was called once, with this kind, rank and text. */
 static void end_scene(struct scene *s, const pid_t *children, int silent, gpul_roster_kind kind, int rank, const char *text)
 {
 	for (int r = 0; r < N_RANKS; r++)
@@ -143,7 +143,7 @@ static void become_another_program(gpul_boot *b)
 	execl("/bin/true", "true", (char *)NULL);
 }
 
-/* The child keeps the sockets of its killed parent open. */
+/* Fork a child that keeps the sockets open after its parent is killed. */
 static void leave_a_child(gpul_boot *b)
 {
 	(void)b;
@@ -176,7 +176,7 @@ static void fail_for_a_reason(gpul_boot *b)
 	gpul_error why = { .status = GPUL_ECUDA, .native = 700, .text = "an illegal address" }, later = { .status = GPUL_EINVAL };
 
 	gpul_boot_fail(b, &why, 3);
-	gpul_boot_fail(b, &later, 2); /* only the first counts */
+	gpul_boot_fail(b, &later, 2); /* ignored, because only the first failure counts */
 }
 
 static void every_rank_gets_the_reason_of_a_failure(void **state)
@@ -224,7 +224,7 @@ static void the_first_of_several_failures_is_that_of_all(void **state)
 
 		ranks_as_threads(8, fail_together, texts, ends);
 		for (int r = 0; r < 8; r++) {
-			/* A rank that has failed may have left before another one met it. */
+			/* A rank may fail and leave before another rank has met it; that rank's gpul_boot_open() then fails. */
 			if (ends[r].status)
 				assert_non_null(strstr(ends[r].err.text, "failure of rank"));
 			else
@@ -396,7 +396,7 @@ static void one_deadline_limits_many_calls(void **state)
 
 /* ---- a normal end ----------------------------------------------------------------------------------------------- */
 
-/* Rank 0 leaves at once; the others continue for a while. */
+/* Rank 0 leaves immediately; the other ranks continue for a while. */
 static gpul_status leave_in_turn(const gpul_comm_job *job, void *arg, gpul_error *err)
 {
 	gpul_boot *b = NULL;

@@ -33,12 +33,12 @@ enum { N_RANKS = 3, LONG_MS = 20000, MAX_STEPS = 500 };
 
 /* ---- the victim's system calls ---------------------------------------------------------------------------------- */
 
-static int nth;           /* 0: this process is not the victim */
-static int error_of_step; /* 0: the victim is killed */
+static int nth;           /* number of the step, from 1; 0: this process is not the victim */
+static int error_of_step; /* errno of the failing call; 0: the victim is killed instead */
 static int n_reached;
-static const char **reached_name; /* shared with the test: the call at the step; NULL: not reached */
+static const char **reached_name; /* name of the call at the step, in memory shared with the test; NULL: not reached */
 
-/* True: the call must fail, and errno is set. */
+/* Count a system call.  Returns true, with errno set, if this call must fail. */
 static bool at_step(const char *name)
 {
 	if (!nth || syscall(SYS_gettid) != getpid() || ++n_reached != nth)
@@ -138,7 +138,7 @@ int unlink(const char *path)
 
 int close(int fd)
 {
-	(void)at_step("close"); /* a close() that fails has closed the descriptor */
+	(void)at_step("close"); /* close even if the call must fail, because a failing close() closes the descriptor */
 	return (int)syscall(SYS_close, fd);
 }
 
@@ -146,7 +146,7 @@ int close(int fd)
 
 struct plan {
 	int victim, nth, error;
-	const char **reached; /* shared */
+	const char **reached; /* in shared memory; see reached_name */
 };
 
 static gpul_status exchange_all(const gpul_comm_job *job, void *arg, gpul_error *err)
@@ -175,7 +175,7 @@ static gpul_status exchange_all(const gpul_comm_job *job, void *arg, gpul_error 
 	return st;
 }
 
-/* Run the plan with three processes; the launcher's notice reports the victim's end to them. */
+/* Run the plan with three processes; like the launcher, this process reports the victim's end to them (struct notice). */
 static void run_plan(const struct plan *p, struct rank_end *ends, int *victim_status)
 {
 	gpul_comm_job job = ranks_job(0, N_RANKS);
@@ -204,7 +204,7 @@ static void run_plan(const struct plan *p, struct rank_end *ends, int *victim_st
 	unsetenv("GPULOAD_COMM_NOTICE");
 	gpul_notice_unmap(notice);
 	close(fd);
-	/* A rank 0 that was killed, or could not remove its files, leaves them to the launcher. */
+	/* If rank 0 was killed or could not remove its files, the launcher must remove them. */
 	assert_int_equal(gpul_ipc_place_clear(job.name, &cleared, NULL), GPUL_OK);
 }
 

@@ -28,7 +28,7 @@ struct options {
 	const char *only;
 	unsigned rounds;
 	uint64_t seed;
-	int least, most; /* ranks */
+	int least, most; /* range of the number of ranks */
 	bool full;
 	gpul_comm_transport transport; /* AUTO: chosen at random in each round */
 };
@@ -39,7 +39,7 @@ struct run {
 	int shared_fd;
 	char folder[64];
 	uint64_t random;
-	/* of the current scenario */
+	/* statistics of the current scenario */
 	uint64_t *delays_ns;
 	unsigned n_delays, phases[N_PHASES];
 };
@@ -69,7 +69,7 @@ static void choose_round(struct run *run, const struct scenario *sc)
 	if (run->o->transport != GPUL_COMM_TRANSPORT_AUTO)
 		s->transport = run->o->transport;
 	s->has_network = s->transport == GPUL_COMM_NET;
-	if (s->has_network) { /* others are refused */
+	if (s->has_network) { /* the network supports only some algorithms and protocols */
 		s->proto = GPUL_COMM_PROTO_AUTO;
 		s->algo = s->algo == GPUL_COMM_ONE_SHOT || s->algo == GPUL_COMM_TWO_LEVEL ? GPUL_COMM_RING : s->algo;
 	}
@@ -93,7 +93,7 @@ static bool has_ended(pid_t launcher, int *status)
 	return waitpid(launcher, status, WNOHANG) == launcher;
 }
 
-/* The launcher has ended, but is still a zombie, which kill() does not distinguish. */
+/* True if the launcher has ended; kill() cannot tell, because it also succeeds for a zombie. */
 static bool is_zombie(pid_t launcher)
 {
 	siginfo_t info = { 0 };
@@ -140,7 +140,7 @@ static bool await_end(struct shared *s, pid_t launcher, char text[TEXT_BYTES])
 					(void)complain(text, "rank %d has not ended after %d s; it is in phase %u", r, HANGS_MS / 1000,
 						       s->ranks[r].phase);
 			(void)kill(launcher, SIGKILL);
-			while (waitpid(-1, NULL, 0) > 0) /* the kernel kills the ranks */
+			while (waitpid(-1, NULL, 0) > 0) /* when the launcher dies, the kernel kills the ranks (PR_SET_PDEATHSIG) */
 				;
 			return false;
 		}
@@ -189,7 +189,7 @@ static bool ranks_agree(const struct run *run, const struct scenario *sc, uint64
 	return sc->check(s, text);
 }
 
-/* The time from the signal until the last of the other ranks ended; abort: until the kernel had ended. */
+/* Record the time from the signal until the last of the other ranks ended or, for an abort, until the GPU's kernel ended. */
 static void note_delay(struct run *run, uint64_t struck_ns)
 {
 	const struct shared *s = run->s;
@@ -257,7 +257,7 @@ static void print_outcomes(const struct shared *s)
 		       s->ranks[r].done ? s->ranks[r].text : "no result");
 }
 
-/* Returns the number of failed scenarios: 0 or 1. */
+/* Run all rounds of a scenario.  Returns 1 if it failed, else 0. */
 static int run_scenario(struct run *run, const struct scenario *sc)
 {
 	const unsigned rounds = run->o->rounds ? run->o->rounds : run->o->full ? sc->many : sc->few;

@@ -23,14 +23,13 @@ enum deed {
 	DEED_IS_STOPPED,   /* SIGSTOP, and SIGCONT when the others have ended */
 	DEED_EXITS,        /* exit(0) without gpul_comm_destroy() */
 	DEED_ABORTS,       /* gpul_comm_abort() from another thread, while its kernel waits */
-	DEED_IS_LATE,      /* it makes no call, so that the others wait for it, most of them
-			    * indirectly */
-	DEED_SENDS_FIRST,  /* with its neighbour: both send a long message, and receive afterwards */
+	DEED_IS_LATE,      /* makes no call, so that all others wait for it, most of them indirectly */
+	DEED_SENDS_FIRST,  /* like its neighbour, sends a long message before it receives: a deadlock */
 	DEED_OTHER_SIZE,   /* sends another number of bytes */
 	DEED_OTHER_CALL,   /* broadcast where the others call allreduce */
-	DEED_FAULTS,       /* runs a kernel that fails */
+	DEED_FAULTS,       /* runs a kernel that executes trap */
 	DEED_NO_MEMORY,    /* gpul_comm_create() with a driver that has no memory */
-	DEED_NO_WINDOW,    /* gpul_comm_alloc() does */
+	DEED_NO_WINDOW,    /* gpul_comm_alloc() with a driver that has no memory */
 	DEED_OTHER_OPTIONS,
 	DEED_IS_ABSENT, /* never calls gpul_comm_create() */
 	N_DEEDS
@@ -40,8 +39,8 @@ enum deed {
 enum place {
 	PLACE_HERE,
 	PLACE_NO_SHM,   /* nothing can be created in /dev/shm */
-	PLACE_PIDS,     /* a pid namespace */
-	PLACE_NO_TMP,   /* a read-only /tmp; the sockets are elsewhere */
+	PLACE_PIDS,     /* in a new pid namespace */
+	PLACE_NO_TMP,   /* with a read-only /tmp; the sockets are in another folder */
 	PLACE_FEW_FILES /* at most 64 open files in a process */
 };
 
@@ -50,43 +49,42 @@ enum phase { PHASE_START, PHASE_CREATE, PHASE_ALLOC, PHASE_CALL, PHASE_GRAPH, PH
 
 struct outcome {
 	_Atomic int32_t pid;
-	_Atomic uint32_t steps; /* library calls begun */
+	_Atomic uint32_t steps; /* number of library calls that the rank has begun */
 	_Atomic uint32_t phase;
-	_Atomic uint32_t done; /* the other members are valid */
-	gpul_status status;    /* of the first call that failed */
+	_Atomic uint32_t done; /* 1: the fields below are valid */
+	gpul_status status;    /* status of the first call that failed */
 	int native;
-	gpul_comm_failure failure;  /* of the communicator, if one existed */
-	char text[248];             /* of the first call that failed */
-	char complaint[TEXT_BYTES]; /* an additional error: a leak, or another text from a later
-				      * call */
+	gpul_comm_failure failure;  /* failure of the communicator, if one existed */
+	char text[248];             /* error text of the first call that failed */
+	char complaint[TEXT_BYTES]; /* an additional error: a leak, or a later call with another error text */
 	uint64_t ended_ns;          /* gpul_clock_ns() just before the process ends */
-	uint64_t abort_ns;          /* victim of DEED_ABORTS: from gpul_comm_abort() until its kernel had ended */
+	uint64_t abort_ns;          /* for the victim of DEED_ABORTS: time from gpul_comm_abort() until its kernel ended */
 };
 
 struct shared {
-	/* the round */
+	/* parameters of the round */
 	enum deed deed;
 	enum place place;
 	int n_ranks, victim;
 	gpul_comm_transport transport;
-	bool has_network; /* between some of the ranks */
+	bool has_network; /* true: some ranks are connected by the network */
 	gpul_comm_algo algo;
 	gpul_comm_proto proto;
-	uint32_t at_step;  /* call at which the victim acts */
-	uint32_t n_cycles; /* 0: until a failure */
-	uint64_t seed;     /* of the sizes, the same for all ranks */
+	uint32_t at_step;  /* number of the library call at which the victim acts */
+	uint32_t n_cycles; /* number of cycles; 0: until a failure */
+	uint64_t seed;     /* seed of the random sizes, the same for all ranks */
 	int timeout_ms, create_timeout_ms;
-	_Atomic uint32_t others_done; /* set by fault.c: a late victim may end */
+	_Atomic uint32_t others_done; /* set by fault.c when the other ranks have ended: a late victim may then end */
 
 	struct outcome ranks[MOST_RANKS];
-	int exit_status; /* of gpul_comm_launch() */
+	int exit_status; /* result of gpul_comm_launch() */
 	char launcher_text[248];
 };
 
-/* This process as a rank; returns its exit status. */
+/* Run this process as a rank; returns its exit status. */
 int rank_main(struct shared *s);
 
-/* work.c: what ranks do between gpul_comm_create() and gpul_comm_destroy(). */
+/* State of a rank between gpul_comm_create() and gpul_comm_destroy(), for work.c. */
 struct worker {
 	struct shared *s;
 	struct outcome *o;
@@ -95,18 +93,18 @@ struct worker {
 	CUstream stream;
 	CUdeviceptr send, recv, window;
 	int rank, n_ranks;
-	uint64_t random; /* the same sequence on all ranks */
+	uint64_t random; /* state of the random numbers, which are the same on all ranks */
 };
 
-/* Called before each call: the victim's action may be due. */
+/* Count a library call; called before each.  The victim acts when its step is reached. */
 void step(struct worker *w, enum phase phase);
 uint64_t draw(struct worker *w, uint64_t limit);
 
 gpul_status work_open(struct worker *w, gpul_error *err);
 void work_close(struct worker *w);
-/* Some calls; each of them can fail. */
+/* Make some random calls, until one fails. */
 gpul_status work_cycle(struct worker *w, gpul_error *err);
-/* The victim's wrong call, and the calls of the other ranks at the same time. */
+/* Make the victim's wrong call or, on the other ranks, the calls that they make at the same time. */
 gpul_status work_wrongly(struct worker *w, gpul_error *err);
 
 /* ---- scenarios.c ---- */
@@ -115,7 +113,7 @@ struct scenario {
 	const char *name, *what;
 	enum deed deed;
 	enum place place;
-	unsigned few, many; /* rounds in a check, and with --full */
+	unsigned few, many; /* number of rounds by default, and with --full */
 	int timeout_ms, create_timeout_ms;
 	int least_ranks;
 	bool (*check)(const struct shared *s, char text[TEXT_BYTES]);
@@ -123,14 +121,14 @@ struct scenario {
 extern const struct scenario scenarios[];
 extern const unsigned n_scenarios;
 
-/* Write why a round is wrong; returns false. */
+/* Write the reason why the result of a round is wrong; returns false. */
 bool complain(char text[TEXT_BYTES], const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* ---- launch.c ---- */
 
-/* Start the ranks of a round; returns the launcher's process, which ends when all ranks have ended.  -1: not permitted here. */
+/* Start the ranks of a round; returns the launcher's process, which ends after all ranks, or -1 if the place is not permitted. */
 pid_t launch(struct shared *s, int shared_fd, const char *folder);
-/* True if the process may enter a place. */
+/* True if this process is allowed to enter a place, for example to create a namespace. */
 bool permitted(enum place place);
 
 #endif

@@ -60,7 +60,7 @@ bool permitted(enum place place)
 
 static _Noreturn void run_launcher(struct shared *s, int shared_fd)
 {
-	char number[16], self[] = "/proc/self/exe"; /* its target is no path of this process in a chroot */
+	char number[16], self[] = "/proc/self/exe"; /* works in a chroot, where the path of the program does not exist */
 	char *argv[] = { self, "--rank", number, NULL };
 	const gpul_comm_launch_options o = { .argv = argv, .n = s->n_ranks, .grace_ms = GRACE_MS };
 	gpul_error err = { 0 };
@@ -82,7 +82,7 @@ pid_t launch(struct shared *s, int shared_fd, const char *folder)
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (!enter(s->place, folder))
 		_exit(2);
-	if (s->place == PLACE_PIDS) { /* only children of this process are in the namespace */
+	if (s->place == PLACE_PIDS) { /* fork, because only children of this process are in the new namespace */
 		int status = 1;
 
 		pid = fork();

@@ -21,8 +21,8 @@ static const bool has_thread_sanitizer = true;
 static const bool has_thread_sanitizer = false;
 #endif
 
-static gpul_driver table, below; /* table: a copy whose calls are counted, and of which one can fail */
-static unsigned n_until_failure; /* the number of the call that fails, of those below; 0: none */
+static gpul_driver table, below; /* below: the driver; table: a copy with counted calls, one of which can fail */
+static unsigned n_until_failure; /* which of the following calls fails, from 1; 0: none */
 
 static bool fails_now(void)
 {
@@ -83,7 +83,7 @@ uint64_t draw(struct worker *w, uint64_t limit)
 	return (w->random >> 33) % limit;
 }
 
-/* A later call must fail with the text of the first failure. */
+/* Check that each later call fails with the text of the first failure. */
 static void try_later_calls(struct worker *w)
 {
 	gpul_error errors[3] = { 0 };
@@ -142,14 +142,15 @@ static void find_leaks(struct worker *w, const struct counts *before)
 {
 	char text[FAULT_TEXT];
 
-	if (w->s->deed == DEED_FAULTS && w->rank == w->s->victim) /* after a kernel's error no memory can be freed */
+	if (w->s->deed == DEED_FAULTS &&
+	    w->rank == w->s->victim) /* do not check for leaks, because after a kernel's error no memory can be freed */
 		return;
 	if (!w->o->complaint[0] && !counts_same(before, text))
 		(void)snprintf(w->o->complaint, sizeof w->o->complaint, "left after '%.160s': %.180s", w->o->failure.text, text);
 }
 
-/* Open the driver and its context once, because the software driver keeps some descriptors from then on; and the network, because
- * libfabric keeps its providers. */
+/* Open the driver, its context and the network once, before descriptors are counted: the software driver and libfabric keep some
+ * descriptors open. */
 static gpul_status open_driver(struct worker *w, gpul_error *err)
 {
 	const gpul_driver *drv;
@@ -192,7 +193,7 @@ int rank_main(struct shared *s)
 		(void)usleep(1000);
 	st = open_driver(&w, &err);
 	counts_take(&before);
-	/* NVIDIA's driver maps more of its device files when it first needs them, ThreadSanitizer more of its own. */
+	/* Do not count mapped files if NVIDIA's driver or ThreadSanitizer may map more of its own files later. */
 	if (!st && (!w.drv->interprets || has_thread_sanitizer))
 		before.n_mapped_files = INT_MAX;
 	if (s->has_network)

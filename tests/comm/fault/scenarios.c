@@ -28,7 +28,7 @@ static bool contains(const char *text, const char *fmt, ...)
 	return strstr(text, part) != NULL;
 }
 
-/* The text names the victim and, if the victim had arrived, its process. */
+/* True if the text names the victim and, if the victim had arrived at the meeting, its process. */
 static bool names_victim(const struct shared *s, const char *text)
 {
 	return contains(text, "rank %d (pid %d)", s->victim, (int)s->ranks[s->victim].pid) ||
@@ -82,7 +82,7 @@ static bool victim_was_killed(const struct shared *s, char text[TEXT_BYTES])
 	return victim_died(s, text);
 }
 
-/* The others wait for the victim in a kernel, in a call of the boot, or in the meeting.  The victim itself ends after SIGCONT. */
+/* The other ranks wait for the victim in a kernel, in a gpul_boot_* call, or in the meeting.  The victim itself ends after SIGCONT. */
 static bool victim_was_stopped(const struct shared *s, char text[TEXT_BYTES])
 {
 	for (int r = 0; r < s->n_ranks; r++) {
@@ -124,7 +124,7 @@ static bool all_waited_for_each_other(const struct shared *s, char text[TEXT_BYT
 	return true;
 }
 
-/* Sender and receiver disagree; it is unknown which of them is wrong. */
+/* If the sizes of sender and receiver differ, the library cannot know which of the two ranks is wrong. */
 static bool sizes_differed(const struct shared *s, char text[TEXT_BYTES])
 {
 	for (int r = 0; r < s->n_ranks; r++)
@@ -136,7 +136,7 @@ static bool sizes_differed(const struct shared *s, char text[TEXT_BYTES])
 	return true;
 }
 
-/* Calls with the same algorithm notice the difference; others only wait. */
+/* Ranks that run different calls with the same algorithm notice the difference; with different algorithms they only wait. */
 static bool calls_differed(const struct shared *s, char text[TEXT_BYTES])
 {
 	for (int r = 0; r < s->n_ranks; r++) {
@@ -223,7 +223,7 @@ static bool files_suffice(const struct shared *s, char text[TEXT_BYTES])
 	return true;
 }
 
-/* Time-outs that no machine reaches, and short ones for the rounds that wait for them. */
+/* Time-outs in ms: LONG is never reached on any machine; SHORT is for rounds that wait for a time-out. */
 enum { LONG = 60000, SHORT = 3000 };
 
 const struct scenario scenarios[] = {

@@ -3,9 +3,9 @@
  *
  *     stay [--seed N] [--cycles N] [--timeout-ms N] [--create-ms N] [--victim RANK --at-step N]
  *
- * The seed is the same for all ranks.  The victim kills itself at its N-th call of the library.  The last line of standard output has the phase in which the rank was, and the error; another one
- * begins with "complaint: ", if something was left behind or if later calls reported another error.  Exit status: 0 all cycles have
- * ended, 1 a call has failed, 3 a complaint. */
+ * The seed is the same for all ranks.  The victim kills itself at its N-th call of the library.  The last line of standard output has the
+ * phase of the rank and the error.  A line "complaint: ..." reports a leak, or a later call with another error.  Exit status: 0 all
+ * cycles have ended, 1 a call has failed, 3 a complaint. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>

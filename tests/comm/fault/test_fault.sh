@@ -1,6 +1,6 @@
 #!/bin/bash
-# Some rounds of the scenarios that do not end by a time-out, on the software driver: kernels that wait for one use the CPU, and a
-# busy machine can be slower than any time-out that a test has time for.
+# Runs some rounds on the software driver, only of scenarios that do not end by a time-out: waiting kernels use the CPU, so on a busy
+# machine a time-out that is short enough for a test could also end a correct call.
 set -e
 while read -r scenario rounds; do
 	GPULOAD_DRIVER=soft "${GPULOAD_BUILD:-build}/tests/comm/fault/fault" --only "$scenario" --rounds "$rounds"

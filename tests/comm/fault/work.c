@@ -7,7 +7,7 @@
 
 enum { BUFFER_BYTES = 1 << 20, WINDOW_BYTES = 64 << 10, LONG_BYTES = BUFFER_BYTES, N_CALLS = 4, N_LAUNCHES = 3 };
 
-/* A kernel that ends with an error. */
+/* PTX of a kernel that executes trap, and so ends with an error. */
 static const char trap[] = ".version 6.5\n.target sm_75\n.address_size 64\n.visible .entry fail()\n{\n\ttrap;\n}\n";
 
 gpul_status work_open(struct worker *w, gpul_error *err)
@@ -18,7 +18,7 @@ gpul_status work_open(struct worker *w, gpul_error *err)
 	return st ? st : gpul_cu(w->drv, err, cuMemAlloc(&w->recv, BUFFER_BYTES));
 }
 
-/* Errors are ignored: after a fault of a kernel, all calls fail. */
+/* Errors are ignored, because all driver calls fail after a kernel has faulted. */
 void work_close(struct worker *w)
 {
 	if (w->stream)
@@ -46,7 +46,7 @@ static gpul_status call_sendrecv(struct worker *w, size_t bytes, gpul_error *err
 	return send_around(w, bytes, bytes, err);
 }
 
-/* Elements of one of the parts that a buffer of that size has. */
+/* Return the number of elements in a rank's part of a buffer of this size. */
 static size_t elements(const struct worker *w, size_t bytes)
 {
 	return bytes / sizeof(float) / (size_t)w->n_ranks;
@@ -81,7 +81,7 @@ typedef gpul_status one_call(struct worker *w, size_t bytes, gpul_error *err);
 static one_call *const calls[] = { call_sendrecv, call_allreduce, call_reducescatter, call_allgather, call_broadcast, call_alltoall };
 enum { N_KINDS = sizeof calls / sizeof *calls };
 
-/* Half of the small calls are in memory that all ranks map. */
+/* Make a random call.  Half of the small calls use memory that all ranks map (gpul_comm_alloc). */
 static gpul_status call_some(struct worker *w, enum phase phase, gpul_error *err)
 {
 	one_call *call = calls[draw(w, N_KINDS)];
@@ -135,7 +135,7 @@ static gpul_status call_in_graph(struct worker *w, gpul_error *err)
 	CUgraph graph = NULL;
 	gpul_error ignored = { 0 };
 	const uint64_t same = w->random;
-	gpul_status st = call_some(w, PHASE_GRAPH, err); /* loads the kernel, which a capture does not permit */
+	gpul_status st = call_some(w, PHASE_GRAPH, err); /* loads the kernel, because loading is not permitted during a capture */
 
 	st = st ? st : gpul_comm_wait(w->comm, w->stream, err);
 	st = st ? st : gpul_cu(w->drv, err, cuStreamBeginCapture(w->stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
@@ -201,8 +201,8 @@ static gpul_status abort_own_kernel(struct worker *w, gpul_error *err)
 	return st;
 }
 
-/* A collective; or each rank receives from the previous rank, then sends to the next.  All
- * ranks wait, most of them indirectly, because the victim makes no call. */
+/* Call a collective; or receive from the previous rank, then send to the next.  As the victim makes no call, all other ranks wait, most
+ * of them indirectly. */
 static gpul_status pass_on(struct worker *w, gpul_error *err)
 {
 	const int next = (w->rank + 1) % w->n_ranks, before = (w->rank + w->n_ranks - 1) % w->n_ranks;
@@ -277,7 +277,7 @@ static gpul_status make_wrong_call(struct worker *w, gpul_error *err)
 	return st ? st : gpul_comm_wait(w->comm, w->stream, err);
 }
 
-/* Ranks whose own calls succeed wait for the failure of another one. */
+/* A rank whose own calls succeed then waits until another rank fails. */
 gpul_status work_wrongly(struct worker *w, gpul_error *err)
 {
 	gpul_status st;

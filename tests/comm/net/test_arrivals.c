@@ -20,7 +20,7 @@
 
 enum { BLOCKS = 2, SLOT_BYTES = 256, SLOTS_BYTES = GPUL_COMM_STEPS * (SLOT_BYTES + GPUL_COMM_LINE_BYTES), STEPS = 600, LIMIT_S = 120 };
 
-/* The memory of an end, as comm/network.c lays it out. */
+/* The memory of one end, with the layout of comm/network.c. */
 struct memory {
 	gpul_comm_inbox inboxes[BLOCKS], mirror_inboxes[BLOCKS];
 	gpul_comm_outbox outboxes[BLOCKS], mirror_outboxes[BLOCKS];
@@ -29,7 +29,7 @@ struct memory {
 
 struct end {
 	struct memory *m;
-	unsigned char *slots; /* [2][BLOCKS] of SLOTS_BYTES: the inboxes', the mirror's */
+	unsigned char *slots; /* [2][BLOCKS] of SLOTS_BYTES: slots of the inboxes, slots of the mirror */
 	bool direct;
 	gpul_rdma_region *words, *data;
 	gpul_comm_proxy *proxy;
@@ -48,7 +48,7 @@ static struct {
 	const gpul_rdma_backend *real;
 	atomic_bool hold, fail;
 	atomic_uint n_held, n_polls, n_flushes, n_too_early;
-	uint64_t id;                             /* of the flush that is held; one at a time */
+	uint64_t id;                             /* id of the flush that the test holds back; at most one */
 	uint64_t covered[BLOCKS], shown[BLOCKS]; /* steps announced when the flush in flight, and when the last ended one, was posted */
 } front;
 
@@ -83,7 +83,7 @@ static gpul_status post(void *path, const gpul_rdma_op *ops, unsigned n, unsigne
 	return st;
 }
 
-/* A flush ends only after some polls. */
+/* Poll the real backend, but report the end of a flush only after some more polls. */
 static gpul_status poll_events(void *path, gpul_rdma_event *events, unsigned max, unsigned *n_events, gpul_rdma_failure *why)
 {
 	const unsigned n = atomic_fetch_add(&front.n_polls, 1);
@@ -230,7 +230,7 @@ static uint32_t size_of(unsigned block, uint64_t step)
 	return (uint32_t)(1 + (step * 37 + block * 11) % SLOT_BYTES);
 }
 
-/* False: no slot is free. */
+/* Send a step as a kernel does; false: no slot is free. */
 static bool send_step(struct end *e, unsigned block)
 {
 	const uint64_t step = e->sent[block];
@@ -244,7 +244,7 @@ static bool send_step(struct end *e, unsigned block)
 	return true;
 }
 
-/* False: no step has arrived. */
+/* Receive a step as a kernel does; false: no step has arrived. */
 static bool receive_step(struct end *e, unsigned block)
 {
 	const uint64_t step = e->received[block];
@@ -263,7 +263,7 @@ static void pause_a_moment(void)
 	(void)nanosleep(&(struct timespec){ .tv_nsec = 100 * 1000 }, NULL);
 }
 
-/* Wait until the proxy of end 0 has run for some turns. */
+/* Wait until the proxy of end 0 has polled n times. */
 static void await_polls(unsigned n)
 {
 	for (const unsigned before = atomic_load(&front.n_polls); atomic_load(&front.n_polls) - before < n;)
@@ -291,7 +291,7 @@ static void a_tail_waits_for_its_flush(void **state)
 	assert_true(send_step(&end[1], 0));
 	while (!atomic_load(&front.n_held))
 		pause_a_moment();
-	assert_true(send_step(&end[1], 1)); /* it arrives during the flush */
+	assert_true(send_step(&end[1], 1)); /* this step arrives during the flush */
 	while (__atomic_load_n(&end[0].m->announced[1], __ATOMIC_ACQUIRE) != 1)
 		pause_a_moment();
 	await_polls(200);
@@ -300,13 +300,13 @@ static void a_tail_waits_for_its_flush(void **state)
 	atomic_store(&front.hold, false);
 	await_tail(0, 1);
 	await_tail(1, 1);
-	assert_int_equal(atomic_load(&front.n_flushes), 2); /* the first one does not cover the second step */
+	assert_int_equal(atomic_load(&front.n_flushes), 2); /* two, because the first flush does not cover the second step */
 	assert_true(receive_step(&end[0], 0) && receive_step(&end[0], 1));
 	assert_int_equal(atomic_load(&front.n_too_early), 0);
 	close_ends();
 }
 
-/* Many steps both ways, between ends with slots in device memory or not. */
+/* Send many steps in both directions; direct, direct_there: whether the slots of end 0 and end 1 are in device memory. */
 static void exchange(bool direct, bool direct_there)
 {
 	open_ends(direct, direct_there);
@@ -349,7 +349,7 @@ static void a_failing_flush_fails_the_route_and_shows_nothing(void **state)
 		pause_a_moment();
 	assert_int_equal(end[0].failure.status, GPUL_EVERBS);
 	assert_string_equal(end[0].failure.what, "the flush has failed");
-	while (!atomic_load(&end[1].n_failures)) /* the peer is notified */
+	while (!atomic_load(&end[1].n_failures)) /* wait until the peer has been notified */
 		pause_a_moment();
 	assert_int_equal(tail_of(1), 0);
 	close_ends();

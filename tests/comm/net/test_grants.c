@@ -1,5 +1,4 @@
-/* test_grants.c — the window of a receiver: its grants, and a simulation of senders, network
- * and kernels in random orders. */
+/* test_grants.c — tests the grants by which a receiver limits its window, and simulates senders, network and kernels in random orders. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -151,13 +150,13 @@ static void absurd_words_do_no_harm(void **state)
 
 /* ---- simulation ----------------------------------------------------------------------------------------------- */
 
-/* A channel: the receiver's kernels have read `head` steps, of those that have arrived, of those that the proxy has sent, of those that
- * the kernels have posted. */
+/* A channel.  Its counters of steps: head (read by the receiver's kernels) <= tail (arrived) <= sent (by the proxy) <= posted (by the
+ * sender's kernels). */
 struct sim_channel {
 	uint64_t head, tail, sent, posted;
-	uint64_t asked, granted;                                      /* words in flight, or arrived */
-	uint64_t asks, grants;                                        /* words that have arrived */
-	uint32_t bytes[GPUL_COMM_STEPS], free_bytes[GPUL_COMM_STEPS]; /* of the steps */
+	uint64_t asked, granted;                                      /* values of the words that were sent */
+	uint64_t asks, grants;                                        /* values of the words that have arrived */
+	uint32_t bytes[GPUL_COMM_STEPS], free_bytes[GPUL_COMM_STEPS]; /* for each step in flight */
 };
 
 struct sim {
@@ -199,7 +198,7 @@ static void sender_turn(struct sim *s, unsigned route, struct sim_channel *c)
 	c->sent++;
 }
 
-/* The oldest step of a channel arrives; its sender is notified at once. */
+/* The oldest step of a channel arrives, and its sender is notified immediately. */
 static void arrive(struct sim *s, unsigned route, struct sim_channel *c)
 {
 	const uint64_t slot = c->tail % GPUL_COMM_STEPS;
@@ -223,7 +222,7 @@ static void receiver_turn(struct sim *s, unsigned route, unsigned block, struct 
 	c->granted = gpul_comm_grants_granted(s->g, route, block);
 }
 
-/* The receiver's kernels read the channels one after another, each to its end: the order that takes longest to free slots. */
+/* The receiver's kernels read the channels one after another, each to its end, because slots are freed latest in this order. */
 static void read_in_order(struct sim *s)
 {
 	for (unsigned r = 0; r < s->n_routes; r++)
@@ -303,8 +302,7 @@ static void random_orders_stay_in_the_window_and_end(void **state)
 	(void)state;
 	for (uint64_t seed = 1; seed <= N_RUNS; seed++)
 		run(seed, &n_granted);
-	assert_true(n_granted > N_RUNS * 10); /* otherwise the free bytes were sufficient, and grants were
-						* not tested */
+	assert_true(n_granted > N_RUNS * 10); /* enough steps needed grants: free bytes alone did not suffice */
 }
 
 static void refuses_what_is_out_of_range(void **state)

@@ -16,7 +16,7 @@
 #include "rdma/oob/oob_wire.h"
 #include "tests/comm/bootstrap/ranks.h"
 
-enum { LONG_MS = 60000 }; /* time-out of a test: never reached by a passing test */
+enum { LONG_MS = 60000 }; /* a time-out that only a failing test reaches */
 
 static gpul_comm_mesh_desc over_tcp(void)
 {
@@ -104,7 +104,7 @@ static gpul_status meet_and_put(const gpul_comm_job *job, void *arg, gpul_error 
 	gpul_boot *b = NULL;
 	gpul_status st = gpul_boot_open(job, LONG_MS, &b, err);
 
-	if (w->only_neighbours) { /* only the lower rank of a pair wants it */
+	if (w->only_neighbours) { /* only the lower rank of a pair requests the connection */
 		if (job->rank + 1 < w->size)
 			wanted[job->rank + 1] = true;
 		desc.wanted = wanted;
@@ -147,7 +147,7 @@ static void a_pair_is_connected_if_one_of_its_ranks_wants_it(void **state)
 
 enum { N_STRANGERS = 80, MOST_FDS = 1024 };
 
-/* The port of a TCP listener of this process; 0: no listener yet. */
+/* Return the port of a TCP listener of this process; 0: no listener yet. */
 static uint16_t find_listener(void)
 {
 	for (int fd = 0; fd < MOST_FDS; fd++) {
@@ -187,7 +187,7 @@ static int connect_stranger(uint16_t port, int kind)
 			frame.credentials = (gpul_rdma_credentials){ .identity = { .purpose = 1, .from = 1 } };
 		n = gpul_rdma_frame_encode(&frame, bytes);
 	}
-	if (kind == 1) { /* the proof is sent without waiting for the challenge */
+	if (kind == 1) { /* a client that sends its proof without waiting for the challenge */
 		frame.type = GPUL_RDMA_PROOF;
 		n += gpul_rdma_frame_encode(&frame, bytes + n);
 	}
@@ -246,7 +246,7 @@ static gpul_status cannot_listen(const gpul_comm_job *job, void *arg, gpul_error
 	gpul_status st = gpul_boot_open(job, LONG_MS, &b, err);
 
 	(void)arg;
-	desc.address = job->rank == 1 ? "192.0.2.1" : NULL; /* an address without a machine: RFC 5737 */
+	desc.address = job->rank == 1 ? "192.0.2.1" : NULL; /* an address that no machine has (RFC 5737) */
 	st = st ? st : gpul_comm_mesh_create(b, &desc, LONG_MS, &m, err);
 	assert_null(m);
 	gpul_boot_close(b);

@@ -16,7 +16,7 @@ static gpul_comm_net_trace trace;
 static gpul_comm_net_event events[MOST];
 static size_t n, n_lost;
 
-/* The actions of the proxy for a put. */
+/* Trace a put as the proxy does: its start and its end. */
 static void put(unsigned route, uint32_t flight, uint64_t step)
 {
 	gpul_net_trace_put(&trace, route, flight,
@@ -87,8 +87,7 @@ static void nothing_is_recorded_while_the_trace_is_off(void **state)
 	assert_int_equal(gpul_net_trace_start(&trace, 0, NULL), GPUL_EINVAL);
 }
 
-/* The trace starts between the start of a put and its end; the ring of flights wraps around
- * before the next trace. */
+/* A put that starts before the trace and ends in it is not recorded, although its entry in the ring of flights is used again later. */
 static void a_put_that_began_before_the_trace_is_left_out(void **state)
 {
 	(void)state;
@@ -116,7 +115,7 @@ static void events_beyond_the_room_and_puts_that_do_not_end_are_counted(void **s
 	gpul_net_trace_stop(&trace);
 	read_all();
 	assert_true(n == 4 && n_lost == 4);
-	assert_int_equal(gpul_net_trace_start(&trace, 0, NULL), GPUL_OK); /* keeps them */
+	assert_int_equal(gpul_net_trace_start(&trace, 0, NULL), GPUL_OK); /* a new start keeps the recorded events */
 	gpul_net_trace_ended(&trace, 0, 7);
 	gpul_net_trace_stop(&trace);
 	gpul_net_trace_read(&trace, events, 3, &n, &n_lost);

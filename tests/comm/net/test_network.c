@@ -24,7 +24,7 @@ static const gpul_rdma_desc tcp_direct = { .backend = "libfabric",
 					   .device = { .gpu = -1, .gid_index = -1, .provider = "tcp" } };
 static const gpul_comm_call rings[] = { GPUL_COMM_ALLREDUCE, GPUL_COMM_REDUCESCATTER, GPUL_COMM_ALLGATHER, GPUL_COMM_BROADCAST };
 
-/* Slots of 640 bytes: the larger messages take several laps of the slots. */
+/* Options with slots of 640 bytes, so that larger messages use each slot several times. */
 static gpul_comm_options over(const gpul_rdma_desc *net)
 {
 	return (gpul_comm_options){
@@ -105,7 +105,7 @@ static void every_call_is_right_with_slots_in_device_memory(void **state)
 		run_ranks(n, &options, calls_with_slots_in_device_memory, NULL);
 }
 
-/* A rank whose driver does not say that device memory is CPU memory; and libfabric cannot register a GPU's memory. */
+/* A rank whose driver does not report that device memory is CPU memory, as on a real GPU; libfabric cannot register such memory here. */
 struct gpu_rank {
 	gpul_comm_job job;
 	gpul_comm_options options;
@@ -176,7 +176,7 @@ static void gpu_direct_that_is_impossible_is_an_error(void **state)
 	}
 }
 
-/* Ranks 0 and 1 share memory, and so do ranks 2 and 3: a ring uses both kinds of pairs. */
+/* Ranks 0 and 1 share memory, and so do ranks 2 and 3, so a ring uses shared memory for some pairs and the network for others. */
 static void mixed_pairs(struct rank *r, void *arg)
 {
 	gpul_comm_path path;
@@ -270,7 +270,7 @@ static void different_calls_are_reported(void **state)
 	run_ranks(2, &options, different_calls, NULL);
 }
 
-/* Rank 1 does not call: rank 0 waits for it until the time is over, or rank 1 aborts. */
+/* Rank 1 makes no call: rank 0 waits for it until its time-out, or until rank 1 aborts. */
 static void aborted_call(struct rank *r, void *arg)
 {
 	gpul_error err = { 0 };

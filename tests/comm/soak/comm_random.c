@@ -35,7 +35,7 @@ static double seconds(void)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* Wait for the ranks' processes.  After the first failure, or too long a time, the others get some seconds to end. */
+/* Wait for the ranks' processes.  After the first failure or a time-out, the other ranks are killed if they do not end in some seconds. */
 static bool wait_for_ranks(const pid_t *pids, int n)
 {
 	double deadline = seconds() + BATCH_TIMEOUT_S;

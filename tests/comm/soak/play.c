@@ -9,12 +9,12 @@
 
 enum { HASHES_MS = 60 * 1000 };
 
-/* A buffer: GUARD_BYTES before and after the data, which begins at a shift. */
+/* A buffer whose data begins at a random shift, with GUARD_BYTES before and after the data. */
 struct buffer {
-	CUdeviceptr plain, window;   /* allocations that contain the data */
-	CUdeviceptr at;              /* address of the data, in one of the two */
+	CUdeviceptr plain, window;   /* two allocations, of which a call uses one */
+	CUdeviceptr at;              /* address of the data in plain or window */
 	unsigned char *image, *back; /* contents before and after the call, with the guards */
-	size_t n_bytes;              /* of the data */
+	size_t n_bytes;              /* size of the data */
 };
 
 struct player {
@@ -23,7 +23,7 @@ struct player {
 	CUstream stream;
 	int rank, n_ranks;
 	struct buffer send, recv;
-	char what[200]; /* is wrong */
+	char what[200]; /* description of the error; "": none */
 };
 
 static bool create_buffer(struct player *p, struct buffer *b, size_t max_bytes, gpul_error *err)
@@ -51,7 +51,7 @@ static unsigned char *image_data(const struct buffer *b)
 
 static bool upload(struct player *p, const struct buffer *b, gpul_error *err)
 {
-	/* The copy of pageable memory may still run when the call returns, and p->stream does not wait for the default stream. */
+	/* Synchronize, because a copy of pageable memory may still run when cuMemcpyHtoD returns, and p->stream does not wait for it. */
 	return gpul_cu(p->drv, err, cuMemcpyHtoD(b->at - GUARD_BYTES, b->image, b->n_bytes + 2 * GUARD_BYTES)) == GPUL_OK &&
 	       gpul_cu(p->drv, err, cuStreamSynchronize(NULL)) == GPUL_OK;
 }
@@ -61,7 +61,7 @@ static bool download(struct player *p, const struct buffer *b, gpul_error *err)
 	return gpul_cu(p->drv, err, cuMemcpyDtoH(b->back, b->at - GUARD_BYTES, b->n_bytes + 2 * GUARD_BYTES)) == GPUL_OK;
 }
 
-/* Place and fill the buffers of a call; in place, the send buffer lies in the recv buffer or the other way round. */
+/* Place and fill the buffers of a call.  In an in-place call, the smaller of the two buffers is inside the larger one. */
 static bool prepare(struct player *p, const struct random_case *k, gpul_error *err)
 {
 	const size_t element = gpul_comm_dtype_bytes(k->dtype), me = (size_t)p->rank;
@@ -132,7 +132,7 @@ static bool call_once(struct player *p, const struct random_case *k, gpul_error 
 	}
 }
 
-/* The first wrong element of the result, or SIZE_MAX. */
+/* Return the index of the first wrong element of the result; SIZE_MAX: none. */
 static size_t find_wrong(const struct player *p, const struct random_case *k)
 {
 	const unsigned char *got = p->recv.back + GUARD_BYTES;
@@ -170,7 +170,7 @@ static bool rest_is_unchanged(struct player *p, const struct random_case *k, gpu
 	const struct buffer *recv = &p->recv, *send = &p->send;
 	size_t received = recv->n_bytes;
 
-	if (k->call == GPUL_COMM_SENDRECV) { /* messages to other ranks leave a gap at the end */
+	if (k->call == GPUL_COMM_SENDRECV) { /* this rank receives only some of the messages, so the end of its buffer is not written */
 		received = 0;
 		for (unsigned i = 0; i < k->n_messages; i++)
 			if (k->messages[i].to == p->rank)
@@ -200,7 +200,7 @@ static bool play_once(struct player *p, const struct random_case *k, uint64_t *h
 	size_t wrong;
 
 	p->what[0] = 0;
-	/* Each case has an algorithm and a protocol of its own, so that they share the channels of one communicator. */
+	/* Set algorithm and protocol for each case, so that the channels of one communicator are used by all of them. */
 	p->comm->options.algo = k->algo;
 	p->comm->options.proto = k->proto;
 	if (!prepare(p, k, err))
@@ -248,14 +248,14 @@ static bool create_player(struct player *p, const struct limits *limits, const s
 		return false;
 	if (!(b->direct >> job->rank & 1))
 		net.gpu_direct = GPUL_RDMA_GPU_DIRECT_NO;
-	else if (p->drv->interprets || limits->gpu_direct > 0) /* on a GPU, only if the NIC supports it */
+	else if (p->drv->interprets || limits->gpu_direct > 0) /* with a real GPU, require GPUDirect only if the option says so */
 		net.gpu_direct = GPUL_RDMA_GPU_DIRECT_YES;
 	return !gpul_comm_create(p->drv, &options, &p->comm, err) &&
 	       !gpul_cu(p->drv, err, cuStreamCreate(&p->stream, CU_STREAM_NON_BLOCKING)) &&
 	       create_buffer(p, &p->send, limits->max_bytes, err) && create_buffer(p, &p->recv, limits->max_bytes, err);
 }
 
-/* All ranks must have the same bits.  Prints the first case in which they differ. */
+/* Check that the results of all ranks have the same hashes; prints the first case in which they differ. */
 static bool hashes_agree(struct player *p, const uint64_t *mine, unsigned long first, unsigned n, gpul_error *err)
 {
 	uint64_t all[MAX_SOAK_RANKS * BATCH_CASES];
@@ -284,7 +284,7 @@ static void destroy_player(struct player *p)
 		free(buffers[i]->back);
 	}
 	(void)p->drv->cuStreamDestroy(p->stream);
-	gpul_comm_destroy(p->comm); /* last: it may end the context */
+	gpul_comm_destroy(p->comm); /* called last, because it may destroy the context */
 }
 
 int play_batch(const struct limits *limits, const struct batch *b, const gpul_comm_job *job, unsigned long first, unsigned n)

@@ -11,12 +11,12 @@ enum { BATCH_CASES = 50, MAX_SOAK_RANKS = 8, MAX_MESSAGES = 12, GUARD_BYTES = 25
 struct limits {
 	uint64_t seed;
 	int min_ranks, max_ranks;
-	size_t max_bytes;                 /* of the larger buffer of a call */
+	size_t max_bytes;                 /* maximum size of the larger buffer of a call */
 	int call, algo, proto, transport; /* -1: any */
-	int gpu_direct;                   /* 1, 0: all ranks, no rank; -1: each rank one of both */
+	int gpu_direct;                   /* slots in device memory: 1 on all ranks, 0 on no rank, -1 at random */
 	int host;                         /* 0 or 1: this program starts the even or the odd ranks only; -1: all */
-	const char *netns, *address;      /* NULL: one host */
-	const char *nics;                 /* of all ranks, over libfabric's tcp; NULL: chosen */
+	const char *netns, *address;      /* the options --netns and --address; NULL: all ranks are on one host */
+	const char *nics;                 /* NICs of all ranks, over libfabric's tcp; NULL: chosen by the library */
 	bool threads;                     /* the ranks are threads of this process */
 };
 
@@ -27,15 +27,15 @@ struct batch {
 	uint32_t direct; /* a bit for each rank: over the network, its slots are in device memory */
 };
 
-/* One message of a group, or of sends and receives one after another. */
+/* A message of a group, or of a sequence of single sends and receives. */
 struct message {
 	int from, to;
 	size_t count;
-	size_t send_at, recv_at; /* elements from the start of the buffers */
+	size_t send_at, recv_at; /* offsets in the buffers, in elements */
 };
 
 struct random_case {
-	uint64_t seed; /* of the data */
+	uint64_t seed; /* seed of the data */
 	unsigned long number;
 	gpul_comm_call call;
 	gpul_comm_dtype dtype;
@@ -46,9 +46,9 @@ struct random_case {
 	int root;
 	bool in_place;
 	bool again;                                                    /* make the same call twice, and compare the bits */
-	unsigned n_queued;                                             /* calls before the wait */
-	uint32_t send_in_window, recv_in_window;                       /* a bit for each rank: memory of gpul_comm_alloc() */
-	size_t send_shift[MAX_SOAK_RANKS], recv_shift[MAX_SOAK_RANKS]; /* elements */
+	unsigned n_queued;                                             /* number of calls that are queued before the wait */
+	uint32_t send_in_window, recv_in_window;                       /* a bit for each rank: the buffer is memory of gpul_comm_alloc() */
+	size_t send_shift[MAX_SOAK_RANKS], recv_shift[MAX_SOAK_RANKS]; /* shifts of the buffers, in elements */
 	bool grouped;
 	unsigned n_messages;
 	struct message messages[MAX_MESSAGES];
@@ -56,14 +56,14 @@ struct random_case {
 
 void make_batch(const struct limits *limits, unsigned long number, struct batch *out);
 void make_case(const struct limits *limits, const struct batch *b, unsigned long number, struct random_case *out);
-/* Elements of the whole buffers of a rank. */
+/* Return the number of elements in a rank's whole send or recv buffer. */
 size_t send_count(const struct random_case *k, int n_ranks);
 size_t recv_count(const struct random_case *k, int n_ranks);
 /* Describe a case in one line. */
 void describe_case(const struct random_case *k, const struct batch *b, char *out, size_t out_bytes);
 
-/* A rank of a batch: plays cases first ... first + n - 1 of it, then compares the bits of results that all ranks have with theirs.
- * Returns the exit status. */
+/* Run cases first ... first + n - 1 of a batch on one rank, then compare the bits of the results that all ranks must share.  Returns the
+ * exit status. */
 int play_batch(const struct limits *limits, const struct batch *b, const gpul_comm_job *job, unsigned long first, unsigned n);
 
 #endif

@@ -94,13 +94,13 @@ static void texts_come_back_in_order(void **state)
 	assert_true(t.failed);
 	t.failed = false;
 	t.taken = 0;
-	assert_int_equal(gpul_frame_next_number(&t), 0); /* "" is not a number */
+	assert_int_equal(gpul_frame_next_number(&t), 0); /* an empty text is not a number */
 	assert_true(t.failed);
 	t.failed = false;
 	memset(large, 'x', FRAME_BYTES - 1);
 	large[FRAME_BYTES - 1] = '\0';
 	gpul_frame_add_text(&t, large);
-	assert_true(t.failed); /* too long */
+	assert_true(t.failed); /* the number is too long */
 	free(large);
 	free(t.at);
 }

@@ -12,7 +12,7 @@
 
 #include "comm/bootstrap/agents/hostlist.h"
 
-/* "a:2,b:1" of a parsed list. */
+/* Format a parsed list as "HOST:SLOTS,...", such as "a:2,b:1". */
 static const char *text_of(const gpul_comm_hosts *hosts)
 {
 	static char text[1024];

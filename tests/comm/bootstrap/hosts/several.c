@@ -19,7 +19,7 @@
 
 gpul_comm_job several_job(int rank, int size)
 {
-	static char address[GPUL_COMM_ADDRESS_BYTES]; /* one for all jobs, because it stays reserved */
+	static char address[GPUL_COMM_ADDRESS_BYTES]; /* all jobs use the same address, because its port stays reserved */
 	gpul_comm_job job = ranks_job(rank, size);
 
 	if (!address[0])

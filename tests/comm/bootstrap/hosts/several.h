@@ -4,15 +4,15 @@
 
 #include "tests/comm/bootstrap/ranks.h"
 
-enum { SEVERAL_LONG_MS = 60000 }; /* time-out of a test: never reached by a passing test */
+enum { SEVERAL_LONG_MS = 60000 }; /* a time-out that only a failing test reaches */
 #define SEVERAL_SECRET "a secret of the tests"
 
-/* A job with an address that nobody else uses. */
+/* Create a job whose address no other process uses. */
 gpul_comm_job several_job(int rank, int size);
-/* The same job for another rank, on a host: one letter of a text, the rank's. */
+/* Copy a job for another rank, on the host that letter `rank` of `hosts` names. */
 gpul_comm_job several_of(const gpul_comm_job *job, int rank, const char *hosts);
 
-/* Run all ranks of a job as threads; the hosts are the letters of a text, as many as ranks. */
+/* Run all ranks of a job as threads; `hosts` has one letter for each rank, the name of its host. */
 void several_as_threads(const char *hosts, rank_body *body, void *arg, struct rank_end *ends);
 
 /* Connect to rank 0's port, which may not listen yet. */

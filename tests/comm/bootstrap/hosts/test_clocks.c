@@ -40,7 +40,7 @@ static gpul_status compare_clocks(const gpul_comm_job *job, void *arg, gpul_erro
 	gpul_status st = gpul_boot_open(job, SEVERAL_LONG_MS, &b, err);
 
 	(void)arg;
-	for (int k = 0; !st && k < 3; k++) { /* other calls before and after it */
+	for (int k = 0; !st && k < 3; k++) { /* also make other calls before and after the clock exchange */
 		memset(stamps, 0xff, sizeof stamps);
 		began = gpul_clock_ns();
 		st = gpul_boot_clocks(b, ROUNDS, job->rank ? NULL : stamps, SEVERAL_LONG_MS, err);
@@ -69,7 +69,7 @@ static void each_host_answers_between_question_and_answer(void **state)
 	}
 }
 
-/* Rank 1 makes another call, or another number of rounds. */
+/* Rank 1 makes a different call, or asks for a different number of rounds. */
 static gpul_status call_otherwise(const gpul_comm_job *job, void *arg, gpul_error *err)
 {
 	const unsigned *rounds = arg;

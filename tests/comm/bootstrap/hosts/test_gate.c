@@ -121,7 +121,7 @@ static void expect_refusal(int fd, const char *text)
 	free(p);
 }
 
-/* Send HELLO and the PROOF of a secret; the answer to the PROOF is in p. */
+/* Send HELLO and the PROOF of a secret to rank 0, and receive its reply to the PROOF in p. */
 static int visit(const gpul_comm_job *job, const struct boot_visit *v, const char *secret, struct boot_packet *p)
 {
 	int fd = several_connect(job);
@@ -153,18 +153,18 @@ static void strangers_do_not_disturb_the_meeting(void **state)
 	start_rank(&zero, &job, SEVERAL_LONG_MS);
 	for (int i = 0; i < N_SILENT; i++)
 		silent[i] = several_connect(&job);
-	close(several_connect(&job)); /* a port scanner */
+	close(several_connect(&job)); /* like a port scanner */
 	fd = several_connect(&job);
 	(void)send(fd, rubbish, sizeof rubbish, MSG_NOSIGNAL);
 	expect_refusal(fd, "that is not from gpuload");
 	fd = several_connect(&job);
 	(void)send(fd, "GET / HTTP/1.1\r\n\r\n", 18, MSG_NOSIGNAL);
 	expect_refusal(fd, "that is not from gpuload");
-	fd = several_connect(&job); /* a HELLO whose head announces too many bytes */
+	fd = several_connect(&job); /* will send a HELLO whose header announces too many bytes */
 	gpul_boot_head_fill(&head, 1u << 30);
 	(void)send(fd, &head, sizeof head, MSG_NOSIGNAL);
 	expect_refusal(fd, "a malformed message of type 1 with 1073741824 bytes");
-	fd = several_connect(&job); /* half a head, and then nothing */
+	fd = several_connect(&job); /* will send half a header, and then nothing */
 	gpul_boot_head_fill(&head, sizeof(struct boot_visit));
 	(void)send(fd, &head, 20, MSG_NOSIGNAL);
 	start_rank(&one, &other, SEVERAL_LONG_MS);
@@ -294,7 +294,7 @@ static void a_repeated_proof_is_refused(void **state)
 	send_packet(first, BOOT_HELLO, BOOT_VERSION, &v, sizeof v);
 	assert_int_equal(receive_packet(first, p), BOOT_GOT_PACKET);
 	gpul_boot_proof(SEVERAL_SECRET, BOOT_VISITOR, &v, p->payload, proof);
-	close(first); /* the attacker has the proof, and uses it on a connection of its own */
+	close(first); /* the attacker has recorded the proof, and sends it on another connection */
 	second = several_connect(&job);
 	send_packet(second, BOOT_HELLO, BOOT_VERSION, &v, sizeof v);
 	assert_int_equal(receive_packet(second, p), BOOT_GOT_PACKET);
@@ -323,7 +323,7 @@ static void answers_of_a_wrong_rank_0_are_refused(void **state)
 {
 	static const unsigned char zeros[GPUL_SHA256_BYTES];
 	static const struct {
-		int type; /* type of the answer to the HELLO; 0: invalid bytes */
+		int type; /* type of the reply to the HELLO; 0: invalid bytes */
 		int version;
 		const char *text;
 	} cases[] = {
@@ -350,7 +350,7 @@ static void answers_of_a_wrong_rank_0_are_refused(void **state)
 			send_packet(guest, (enum boot_type)cases[i].type, (uint32_t)cases[i].version, zeros, sizeof zeros);
 		if (cases[i].type == BOOT_CHALLENGE && cases[i].version == BOOT_VERSION) {
 			assert_int_equal(receive_packet(guest, p), BOOT_GOT_PACKET);
-			send_packet(guest, BOOT_WELCOME, BOOT_VERSION, p->payload, GPUL_SHA256_BYTES); /* reflects the proof */
+			send_packet(guest, BOOT_WELCOME, BOOT_VERSION, p->payload, GPUL_SHA256_BYTES); /* sends the rank's own proof back */
 		}
 		expect_failure(&one, cases[i].text);
 		close(guest);

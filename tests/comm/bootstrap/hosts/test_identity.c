@@ -78,7 +78,7 @@ static void hosts_are_numbered_by_their_first_ranks(void **state)
 	}
 }
 
-/* Each rank offers an open file and an empty place. */
+/* Each rank offers an open descriptor and -1. */
 static gpul_status exchange_between_hosts(const gpul_comm_job *job, void *arg, gpul_error *err)
 {
 	const struct layout *l = arg;

@@ -30,7 +30,7 @@ static void ranks_of_several_hosts_gather_blocks_of_any_size(void **state)
 		several_as_threads(layouts[i], ranks_gather_sizes, (void *)(uintptr_t)sizes, ends);
 		ranks_expect_ok(ends, (int)strlen(layouts[i]));
 	}
-	assert_in_range(ranks_n_open(), before, before + 1); /* the reserved port of several_job() */
+	assert_in_range(ranks_n_open(), before, before + 1); /* several_job() keeps one descriptor open: its reserved port */
 }
 
 static void thirty_two_ranks_of_sixteen_hosts_meet(void **state)
@@ -112,10 +112,10 @@ static void a_job_meets_again_at_the_same_address(void **state)
 
 struct different {
 	const char *what;
-	const char *text; /* part of each rank's message */
+	const char *text; /* text that each rank's error message must contain */
 };
 
-/* Rank 3, the second rank of host b, does something else. */
+/* Rank 3, the second rank of host b, calls something different from the other ranks. */
 static gpul_status do_differently(const gpul_comm_job *job, void *arg, gpul_error *err)
 {
 	const struct different *d = arg;
@@ -170,7 +170,7 @@ static void ranks_that_disagree_all_fail_with_one_message(void **state)
 	}
 }
 
-/* Ranks 1 and 3 of 5 do not come. */
+/* Ranks 1 and 3 of 5 do not call gpul_boot_open(). */
 static gpul_status come_or_not(const gpul_comm_job *job, void *arg, gpul_error *err)
 {
 	gpul_boot *b = NULL;
@@ -209,7 +209,7 @@ static void without_rank_0_the_message_has_its_address(void **state)
 		fail_msg("%s", err.text);
 }
 
-/* Rank 2 is the leader of host b, and cannot use its folder of sockets. */
+/* Rank 2, the leader of host b, has a folder for sockets that it cannot use. */
 static gpul_status open_in_a_folder(const gpul_comm_job *job, void *arg, gpul_error *err)
 {
 	gpul_boot *b = NULL;

@@ -68,7 +68,7 @@ static void proofs_differ_in_any_bit(void **state)
 	}
 }
 
-/* Packets that arrive byte by byte are the packets that were sent. */
+/* Packets that arrive byte by byte are assembled correctly. */
 static void packets_may_be_cut_anywhere(void **state)
 {
 	struct boot_stream *from = NULL, *to = NULL;
@@ -111,7 +111,7 @@ static void packets_may_be_cut_anywhere(void **state)
 	free(p);
 }
 
-/* A full socket: a packet is accepted once, and its remainder is sent when there is room. */
+/* If the socket is full, a packet is accepted only once, and its remainder is sent when the socket has room again. */
 static void a_slow_reader_gets_each_packet_once(void **state)
 {
 	struct boot_stream *from = NULL, *to = NULL;
@@ -130,7 +130,7 @@ static void a_slow_reader_gets_each_packet_once(void **state)
 
 		n_sent += got == BOOT_GOT_PACKET;
 		if (got == BOOT_GOT_PACKET)
-			continue; /* until it is full */
+			continue; /* send until the socket is full */
 		assert_int_equal(got, BOOT_GOT_NOTHING);
 		while (gpul_boot_stream_receive(to, p, NULL) == BOOT_GOT_PACKET)
 			assert_int_equal(p->head.call, n_received++);
@@ -215,7 +215,7 @@ static void payloads_with_impossible_numbers_are_refused(void **state)
 		free(packets[i]);
 }
 
-/* A text from another machine becomes part of a message on a terminal. */
+/* Control characters are replaced, because a text from another machine may be printed on a terminal. */
 static void texts_become_printable(void **state)
 {
 	char out[12];

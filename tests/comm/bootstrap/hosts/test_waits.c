@@ -20,17 +20,16 @@ enum { MOST_RANKS = 4, FIRST_MS = 1500, SILENT_MS = 200 };
 
 struct chain {
 	const char *hosts;
-	int victim;      /* starts the call, and does not send its block */
-	uint32_t first;  /* mask of the ranks that time out first; a stopped rank 0 does not
-			  * forward their reports */
-	bool stops;      /* the victim's process stops; otherwise it continues */
-	uint32_t awaits; /* ranks for which the victim waits when it stops */
-	uint32_t late;   /* ranks that begin the call only when the victim has stopped */
+	int victim;      /* this rank starts the call, but does not send its block */
+	uint32_t first;  /* mask of the ranks that time out first; rank 0 forwards their reports unless it is stopped */
+	bool stops;      /* true: the victim's process is stopped */
+	uint32_t awaits; /* mask of the ranks for which the victim waits when it stops */
+	uint32_t late;   /* mask of the ranks that begin the call only when the victim has stopped */
 };
 
 struct play {
 	struct chain chain;
-	_Atomic int n_seen; /* ranks that have seen that the victim has begun */
+	_Atomic int n_seen; /* number of ranks that have noticed the start of the victim's call */
 	struct rank_end ends[MOST_RANKS];
 };
 
@@ -97,13 +96,14 @@ static void expect_victim(const struct chain *c)
 static void a_stopped_rank_at_the_end_of_a_chain_is_named(void **state)
 {
 	(void)state;
-	expect_victim(&(struct chain){ "aabb", .victim = 3, .first = 1u << 0, .stops = true }); /* 0 waits for 2, which waits for 3 */
-	expect_victim(&(struct chain){ "aabb", .victim = 3, .first = 1u << 1, .stops = true }); /* 1, 0, 2, 3 */
-	expect_victim(&(struct chain){ "aabb", .victim = 0, .first = 1u << 1 | 1u << 3, .stops = true }); /* 3, 2, 0 */
-	/* 3, 2, 0, which stops while it waits for 1: host b's entry of 1 is out of date */
+	expect_victim(&(struct chain){ "aabb", .victim = 3, .first = 1u << 0,
+				       .stops = true }); /* rank 0 waits for rank 2, which waits for rank 3 */
+	expect_victim(&(struct chain){ "aabb", .victim = 3, .first = 1u << 1, .stops = true });           /* chain of waits: 1, 0, 2, 3 */
+	expect_victim(&(struct chain){ "aabb", .victim = 0, .first = 1u << 1 | 1u << 3, .stops = true }); /* chain of waits: 3, 2, 0 */
+	/* chain of waits: 3, 2, 0; rank 0 stops while it waits for rank 1, so host b's record about rank 1 is out of date */
 	expect_victim(
 		&(struct chain){ "aabb", .victim = 0, .first = 1u << 1 | 1u << 3, .stops = true, .awaits = 1u << 1, .late = 1u << 1 });
-	expect_victim(&(struct chain){ "aaaa", .victim = 2, .first = 1u << 1, .stops = true }); /* 1, 0, 2 */
+	expect_victim(&(struct chain){ "aaaa", .victim = 2, .first = 1u << 1, .stops = true }); /* chain of waits: 1, 0, 2 */
 }
 
 static void a_running_rank_at_the_end_of_a_chain_is_named(void **state)

@@ -35,7 +35,7 @@ struct packet {
 /* One direction: the packets that a host sends. */
 struct side {
 	int tap;
-	double loss, reorder; /* 0 to 1 */
+	double loss, reorder; /* probabilities, 0 to 1 */
 	uint64_t delay_ns;
 	struct packet *queue; /* ring of N_PACKETS, the oldest at tail */
 	uint32_t head, tail;
@@ -71,15 +71,14 @@ static int open_tap(const char *name, int home)
 	return tap;
 }
 
-static unsigned spared_port; /* 0: none */
+static unsigned spared_port; /* port from "spare PORT"; 0: none */
 
 static unsigned be16(const unsigned char *at)
 {
 	return (unsigned)at[0] << 8 | at[1];
 }
 
-/* True for a packet of the exempted TCP port.  Ethernet, IPv4, TCP: IEEE 802.3, RFC 791,
- * RFC 9293. */
+/* True for a packet of the exempted TCP port.  Source: IEEE 802.3 (Ethernet), RFC 791 (IPv4), RFC 9293 (TCP). */
 static bool is_spared(const unsigned char *packet, size_t n_bytes)
 {
 	const unsigned char *v4 = packet + 14, *tcp;

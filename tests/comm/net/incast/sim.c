@@ -17,16 +17,16 @@ enum what {
 	MESSAGE,        /* a sender's request reaches the receiver */
 	GRANTED,        /* a grant reaches its sender */
 	QUEUED,         /* the data of a grant reaches the queue */
-	SERVED,         /* its last byte has left the link */
-	DEATH,          /* a sender ends */
-	HEARD_OF_DEATH, /* the receiver detects the end */
+	SERVED,         /* the last byte of this data has left the link */
+	DEATH,          /* a sender's process ends */
+	HEARD_OF_DEATH, /* the receiver detects this end */
 	TICK,
 };
 
 struct event {
 	uint64_t ns, order;
 	enum what what;
-	gpul_admission_grant grant; /* of MESSAGE and DEATH: only sender and bytes */
+	gpul_admission_grant grant; /* MESSAGE and DEATH use only its sender and bytes */
 };
 
 struct sim {
@@ -40,8 +40,8 @@ struct sim {
 	bool dead[SIM_SENDERS], left[SIM_SENDERS];
 	uint64_t size[SIM_SENDERS][MAX_MESSAGES], requested_ns[SIM_SENDERS][MAX_MESSAGES];
 	unsigned n_sent[SIM_SENDERS], n_requested[SIM_SENDERS], n_done[SIM_SENDERS];
-	uint64_t next_message[SIM_SENDERS], next_offset[SIM_SENDERS];      /* number of the next grant */
-	uint64_t last_arrival_ns[SIM_SENDERS], last_grant_ns[SIM_SENDERS]; /* a connection keeps the order */
+	uint64_t next_message[SIM_SENDERS], next_offset[SIM_SENDERS];      /* expected in the next grant */
+	uint64_t last_arrival_ns[SIM_SENDERS], last_grant_ns[SIM_SENDERS]; /* events of a connection stay in order */
 	uint64_t got[SIM_SENDERS];
 	struct sim_figures f;
 };
@@ -102,7 +102,7 @@ static uint64_t way(struct sim *s)
 	return s->p->delay_ns + sim_random(&s->random, s->p->jitter_ns);
 }
 
-/* The time of an arrival, not before the last one of the same connection. */
+/* Return the time of an arrival: `ns`, but not before the previous arrival on the same connection. */
 static uint64_t arrival(uint64_t *last_ns, uint64_t ns)
 {
 	return *last_ns = ns > *last_ns ? ns : *last_ns;
@@ -130,7 +130,7 @@ static void hear_of_message(struct sim *s, unsigned sender)
 	announce_message(s, sender, s->p->backlogged ? s->now : s->now + sim_random(&s->random, 4 * bytes * s->p->ns_per_byte));
 }
 
-/* A grant has reached its sender: the data leaves at once, unless the sender is stalled. */
+/* A grant has reached its sender, which sends the data immediately unless it is stalled. */
 static void send_data(struct sim *s, const gpul_admission_grant *g)
 {
 	const bool stalled = (int)g->sender == s->p->stalls && s->now < STALL_NS;
@@ -200,7 +200,7 @@ static void check_state(struct sim *s)
 	assert_int_equal(sum_on_time, in_flight);
 	s->f.late_bytes = held - in_flight > s->f.late_bytes ? held - in_flight : s->f.late_bytes;
 	assert_true(in_flight <= most + s->f.late_bytes);
-	/* Work is conserved: a message waits only while credits are in flight, or held by late senders. */
+	/* The link is never idle without a reason: a message waits only while credits are in flight, or held by late senders. */
 	if (gpul_admission_waiting(s->a))
 		assert_true(held > 0);
 	if (s->p->dies < 0)

@@ -6,7 +6,7 @@
  *        ↑                                                                                 │
  *        └──────────────────────────── grants: delay, jitter ──────────────────────────────┘
  *
- * All times are virtual, and the same seed gives the same run.  After each event the simulation checks what must always hold. */
+ * All times are virtual, and the same seed gives the same run.  After each event the simulation checks the invariants. */
 #ifndef GPULOAD_TESTS_COMM_NET_INCAST_SIM_H
 #define GPULOAD_TESTS_COMM_NET_INCAST_SIM_H
 
@@ -20,33 +20,30 @@ struct sim_plan {
 	unsigned n_senders;
 	uint64_t window_bytes, grant_bytes;
 	uint64_t ns_per_byte;
-	uint64_t delay_ns, jitter_ns;        /* one way */
-	uint64_t message_bytes[SIM_SENDERS]; /* limit of the bytes of a message, for each
-					       * sender */
-	unsigned n_messages;                 /* of each sender */
+	uint64_t delay_ns, jitter_ns;        /* delay of one direction */
+	uint64_t message_bytes[SIM_SENDERS]; /* maximum size of a message of each sender */
+	unsigned n_messages;                 /* number of messages of each sender */
 	bool backlogged;                     /* all messages are requested at the start */
 	uint64_t late_ns;
-	int dies;   /* sender that ends in the middle; -1: none */
+	int dies;   /* sender whose process ends in the middle; -1: none */
 	int stalls; /* sender that stops sending for a while; -1: none */
 };
 
 struct sim_figures {
-	uint64_t end_ns;             /* all messages have arrived */
-	uint64_t bytes;              /* that have arrived */
-	uint64_t first_done_ns;      /* the first sender has no more messages ... */
-	uint64_t share[SIM_SENDERS]; /* ... and the bytes that each sender had delivered
-					    * by then */
-	uint64_t most_queued;        /* bytes in the queue */
-	uint64_t longest_wait_ns;    /* of a message, from its request to its end */
-	uint64_t late_bytes;         /* maximum of the credits of late senders at any
-					    * time */
-	unsigned n_unfinished;       /* messages of senders that are alive */
+	uint64_t end_ns;             /* time at which all messages had arrived */
+	uint64_t bytes;              /* number of bytes that have arrived */
+	uint64_t first_done_ns;      /* time at which the first sender had no more messages */
+	uint64_t share[SIM_SENDERS]; /* bytes that each sender had delivered at first_done_ns */
+	uint64_t most_queued;        /* maximum number of bytes in the queue */
+	uint64_t longest_wait_ns;    /* longest time of a message, from its request to its end */
+	uint64_t late_bytes;         /* maximum of the credits that late senders held at one time */
+	unsigned n_unfinished;       /* number of unfinished messages of senders that are alive */
 };
 
-/* Run a plan to its end; checks by assertions of cmocka. */
+/* Run a plan to its end; a violated invariant fails the test (cmocka). */
 struct sim_figures sim_run(const struct sim_plan *p);
 
-/* A random number below n. */
+/* Return a random number below n. */
 uint64_t sim_random(uint64_t *state, uint64_t n);
 
 #endif

@@ -138,8 +138,7 @@ static void a_large_piece_is_not_overtaken_by_small_ones(void **state)
 	expect(a, 0, 0, 0, 10, true);
 	assert_true(gpul_admission_request(a, 1, 100));
 	assert_true(gpul_admission_request(a, 0, 10));
-	expect_none(a); /* the 100 bytes are next, and do not fit; they are not overtaken,
-			  * because small messages could starve them */
+	expect_none(a); /* the next 100 bytes do not fit; smaller messages must not overtake and starve them */
 	gpul_admission_arrived(a, 0, 10);
 	expect(a, 1, 0, 0, 100, true);
 	gpul_admission_destroy(a);
@@ -176,7 +175,7 @@ static void a_sender_that_leaves_gives_its_credits_back(void **state)
 	assert_int_equal(gpul_admission_waiting(a), 400);
 	expect(a, 1, 0, 100, 100, false);
 	expect_none(a);
-	gpul_admission_leave(a, 0); /* twice is fine */
+	gpul_admission_leave(a, 0); /* leaving twice is allowed */
 	assert_int_equal(gpul_admission_held(a), 200);
 	gpul_admission_destroy(a);
 }
@@ -198,10 +197,10 @@ static void credits_of_a_late_sender_do_not_count(void **state)
 	assert_false(gpul_admission_is_late(a, 1));
 	assert_int_equal(gpul_admission_held(a), 100);
 	assert_int_equal(gpul_admission_in_flight(a), 0);
-	expect(a, 1, 0, 100, 100, false); /* now the only active sender */
+	expect(a, 1, 0, 100, 100, false); /* sender 1 is now the only active sender */
 	expect(a, 1, 0, 200, 100, false);
 	expect_none(a);
-	gpul_admission_arrived(a, 0, 40); /* it sends again */
+	gpul_admission_arrived(a, 0, 40); /* sender 0 sends again */
 	assert_false(gpul_admission_is_late(a, 0));
 	assert_int_equal(gpul_admission_in_flight(a), 260);
 	expect_none(a);
@@ -223,7 +222,7 @@ static void a_sender_that_was_idle_has_no_arrears(void **state)
 	}
 	assert_true(gpul_admission_request(a, 0, 400));
 	assert_true(gpul_admission_request(a, 1, 400));
-	for (unsigned i = 0; i < 3; i++) { /* in turn, not 5,000 bytes for sender 1 first */
+	for (unsigned i = 0; i < 3; i++) { /* the senders alternate: sender 1 does not get 5,000 bytes first */
 		expect(a, 1, 0, 100 * i, 100, false);
 		gpul_admission_arrived(a, 1, 100);
 		expect(a, 0, 50, 100 * i, 100, false);

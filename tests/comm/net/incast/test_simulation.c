@@ -11,7 +11,7 @@
 
 enum { N_SEEDS = 500 };
 
-/* The senders and the network of a seed: a window of one bandwidth-delay product and two grants. */
+/* Make a random plan from a seed, with a window of one bandwidth-delay product plus two grants. */
 static struct sim_plan plan_of(uint64_t seed)
 {
 	uint64_t random = seed * 977 + 1;
@@ -55,8 +55,7 @@ static void the_link_is_busy_while_messages_wait(void **state)
 		for (unsigned i = 0; i < p.n_senders; i++)
 			p.message_bytes[i] = 8 * p.grant_bytes;
 		f = sim_run(&p);
-		/* The rate of the link, except for the first and the last round trip, and up to
-		 * 8 % for grants that are cut short. */
+		/* The link is fully used, except in the first and the last round trip; up to 8 % are lost by grants that are cut short. */
 		assert_true((double)f.end_ns <= 1.08 * (double)(f.bytes * p.ns_per_byte) + 8.0 * (double)(p.delay_ns + p.jitter_ns));
 	}
 }
@@ -75,8 +74,7 @@ static void backlogged_senders_get_equal_shares_whatever_their_messages(void **s
 			least = f.share[i] < least ? f.share[i] : least;
 			most = f.share[i] > most ? f.share[i] : most;
 		}
-		/* The senders' bytes differ by at most one grant each, and the
-		 * bytes in flight. */
+		/* The shares of two senders differ by at most one grant of each, plus the bytes in flight. */
 		assert_true(most - least <= 2 * p.grant_bytes + p.window_bytes);
 	}
 }
@@ -92,7 +90,7 @@ static void a_short_message_waits_for_one_round_not_for_the_long_ones(void **sta
 		for (unsigned i = 0; i < p.n_senders; i++)
 			p.message_bytes[i] = 1 + sim_random(&random, p.grant_bytes);
 		f = sim_run(&p);
-		/* No message is longer than a grant, so each message takes one round at most. */
+		/* No message is longer than a grant, so each message waits for at most one round of all senders. */
 		round_ns = 2 * p.n_senders * p.grant_bytes * p.ns_per_byte + 4 * (p.delay_ns + p.jitter_ns) +
 			   p.window_bytes * p.ns_per_byte;
 		assert_true(f.longest_wait_ns <= p.n_messages * round_ns);
