@@ -156,7 +156,7 @@ static void compiles_again_if_an_included_header_changes(void **state)
 	write_file("src/b.h", "#define B 2\n");
 	assert_int_equal(compile(source), COMPILED_AND_STORED);
 	assert_int_equal(compile(source), FOUND);
-	write_file("src/sub.h", "#define C 3\n"); /* the search for sub.h finds this file before inc/sub.h */
+	write_file("src/sub.h", "#define C 3\n"); /* this file hides inc/sub.h */
 	assert_int_equal(compile(source), COMPILED_AND_STORED);
 	write_file("src/b.h", "#define B 1\n");
 	assert_int_equal(compile(source), COMPILED_AND_STORED);

@@ -111,7 +111,7 @@ static void appends_advice_to_an_error_once_and_within_its_buffer(void **state)
 	assert_int_equal(strlen(err.text), sizeof err.text - 1);
 }
 
-/* A row that another row hides, or whose advice is truncated, would never be shown as written. */
+/* Check each row: an earlier row must not match its message first, and its advice must not be truncated. */
 static void every_row_of_the_tables_is_found_and_fits(void **state)
 {
 	static const struct gpul_known_table *const tables[] = { &gpul_known_ptx,    &gpul_known_ptxas, &gpul_known_compilers,

@@ -67,7 +67,7 @@ static void finds_exported_imported_and_local_functions(void **state)
 	assert_null(gpul_host_function_at(&o, 0x1020));
 	assert_null(gpul_host_function_at(&o, 0));
 	assert_true(gpul_host_exports(&o, "stub"));
-	assert_false(gpul_host_exports(&o, "table")); /* local */
+	assert_false(gpul_host_exports(&o, "table")); /* a local symbol is not exported */
 	assert_false(gpul_host_exports(&o, "wanted"));
 	assert_true(gpul_host_imports(&o, "wanted"));
 	assert_false(gpul_host_imports(&o, "stub"));

@@ -70,7 +70,7 @@ static void fatbin_entry(struct bytes *b, unsigned kind, unsigned sm, const void
 	memcpy(header + 4, &header_bytes, 4);
 	memcpy(header + 8, &padded, 8);
 	memcpy(header + 28, &sm, 4);
-	header[40] = 0x11; /* flags for 64-bit and Linux */
+	header[40] = 0x11; /* fatbin flags: 64-bit, Linux */
 	if (options) {
 		header[20] = 64;
 		memcpy(header + 64, at, sizeof at);
@@ -262,7 +262,7 @@ static void takes_the_types_of_machine_code_from_cpp_names(void **state)
 	} rows[] = {
 		{ "_Z3addPKfPfi", "_Z3addPKfPfi(f32 *, f32 *, i32)" },
 		{ "add", "add(8 bytes, 8 bytes, 4 bytes)" },
-		{ "_Z3addPKfPfd", "_Z3addPKfPfd(8 bytes, 8 bytes, 4 bytes)" }, /* sizes differ */
+		{ "_Z3addPKfPfd", "_Z3addPKfPfd(8 bytes, 8 bytes, 4 bytes)" }, /* the types in the name do not fit the parameter sizes */
 		{ "_Z3addPKf", "_Z3addPKf(8 bytes, 8 bytes, 4 bytes)" },
 	};
 
@@ -424,7 +424,7 @@ static void lists_the_kernels_that_an_ambiguous_name_matches(void **state)
 
 	(void)state;
 	archive.n = 0;
-	for (int i = 0; i < 3; i++) { /* two units have the same instance */
+	for (int i = 0; i < 3; i++) { /* two fatbins contain the same instance of a template */
 		fatbin_begin(&file);
 		add_ptx(75, i < 2 ? "_Z4copyIiEvPT_" : "_Z4copyIfEvPT_", NULL);
 		fatbin_end(&file);

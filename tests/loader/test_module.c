@@ -100,7 +100,7 @@ static void shows_the_line_of_ptx_that_the_jit_refuses(void **state)
 
 	(void)state;
 	m = loaded(fake_driver(0), vecadd);
-	n_before = fake_calls() - 1; /* the number of cuLibraryLoadData: the last call was cuLibraryGetModule */
+	n_before = fake_calls() - 1; /* the index of cuLibraryLoadData, because the last call was cuLibraryGetModule */
 	gpul_module_unload(m);
 	m = NULL;
 	const gpul_driver *drv = fake_driver_failing(n_before, CUDA_ERROR_INVALID_PTX);
@@ -117,7 +117,7 @@ static void shows_the_line_of_ptx_that_the_jit_refuses(void **state)
 
 	err = (gpul_error){ 0 };
 	drv = fake_driver_failing(n_before + 1, CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
-	/* Some drivers compile only in cuLibraryGetModule. */
+	/* Some drivers compile the PTX only in cuLibraryGetModule, which then fails. */
 	assert_int_equal(load(drv, vecadd, &m, &err), GPUL_ECUDA);
 	assert_non_null(strstr(err.text, "k.ptx is 8.0, newer than the fake driver (CUDA "));
 

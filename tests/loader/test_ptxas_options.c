@@ -8,7 +8,7 @@
 
 #include "loader/link/ptxas_options.h"
 
-/* The value of a driver option; -1: the option is not set. */
+/* Return the value of a driver option; -1: the option is not set. */
 static long value_of(const gpul_ptxas_options *o, CUjit_option key)
 {
 	for (unsigned i = 0; i < o->n; i++)

@@ -19,7 +19,7 @@ static bool holds(gpul_range r, int64_t x)
 	return false;
 }
 
-/* x as a signed number */
+/* Return x, a number of BITS bits, as a signed number. */
 static int64_t as_signed(int64_t x)
 {
 	x &= VALUES - 1;

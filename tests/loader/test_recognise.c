@@ -31,14 +31,15 @@ static void recognises_kinds_of_text(void **state)
 		{ "__global__ void k() {}\n", "k.cpp", GPUL_CONTENT_CUDA },
 		{ "__global__ void k() {}\n", "/dev/fd/63", GPUL_CONTENT_CUDA },
 		{ "int main() {}\n", "k.cpp", GPUL_CONTENT_TEXT },
-		{ ".visible .entry k() {}\n", "k.ptx", GPUL_CONTENT_PTX }, /* the parser reports the error */
+		{ ".visible .entry k() {}\n", "k.ptx",
+		  GPUL_CONTENT_PTX }, /* taken for PTX because of its name; the parser then reports the error */
 		{ "/* never ends", "k.ptx", GPUL_CONTENT_PTX },
 		{ " \n\t\n", "k.ptx", GPUL_CONTENT_EMPTY },
 		{ "", "k.ptx", GPUL_CONTENT_EMPTY },
 		{ "caf\xc3\xa9", "k.txt", GPUL_CONTENT_TEXT },
 		{ "\x01\x02\x03", "k.ptx", GPUL_CONTENT_UNKNOWN },
 		{ "\x01\x02\x03", "k.cu", GPUL_CONTENT_UNKNOWN },
-		{ ".cu", ".cu", GPUL_CONTENT_TEXT }, /* a name that consists of the suffix */
+		{ ".cu", ".cu", GPUL_CONTENT_TEXT }, /* a name that is only a suffix has no suffix */
 	};
 
 	(void)state;
@@ -87,7 +88,7 @@ static void recognises_a_cubin_and_its_architecture(void **state)
 	assert_int_equal(elf(190, 0x33, 75, 1000, whole).bytes_needed, 1000 + 3 * sizeof(Elf64_Shdr));
 	assert_true(elf(190, 0x33, 75, UINT64_MAX - 1, whole).bytes_needed == UINT64_MAX);
 	assert_int_equal(elf(EM_X86_64, 0, 0, 64, whole).kind, GPUL_CONTENT_HOST_ELF);
-	for (size_t n = SELFMAG; n < whole; n++) /* truncated */
+	for (size_t n = SELFMAG; n < whole; n++) /* a truncated header must not be read beyond its end */
 		assert_int_equal(elf(190, 0x41, 0, 64, n).kind, GPUL_CONTENT_HOST_ELF);
 }
 

@@ -12,7 +12,7 @@
 
 enum { MAX_IMAGES = 16 };
 
-/* Parse a list of images such as "sm_90a compute_80 lto_90 | sm_75"; a bar separates units. */
+/* Parse a list of images such as "sm_90a compute_80 lto_90 | sm_75"; a bar separates units (fatbins). */
 static size_t parse_images(const char *text, gpul_image out[MAX_IMAGES])
 {
 	size_t n = 0;

@@ -107,7 +107,7 @@ static void infers_the_signatures_of_the_corpus_for_every_target(void **state)
 			gpul_ptx_module *m;
 
 			snprintf(path, sizeof path, "tests/corpus/ptx/%s.%s.ptx", rows[i].file, targets[t]);
-			if (gpul_file_open(path, &file, NULL)) { /* not in the repository: the build has it */
+			if (gpul_file_open(path, &file, NULL)) { /* the file is not in the repository, but in the build folder */
 				snprintf(path, sizeof path, GPUL_KERNELS "/tests/corpus/%s.%s.ptx", rows[i].file, targets[t]);
 				if (gpul_file_open(path, &file, NULL))
 					continue; /* not every kernel was compiled with -G and -lineinfo */
@@ -132,8 +132,8 @@ static void infers_the_signatures_of_the_corpus_for_every_target(void **state)
 
 static const struct small_case {
 	const char *about, *params, *body, *printed;
-	const char *why_not; /* a part of why_not; NULL: the signature is complete; ASSUMED: for an assumed launch */
-	uint32_t vector;     /* vector of parameter 0; 0: not checked */
+	const char *why_not; /* text that why_not contains; NULL: the signature is complete; ASSUMED: complete for an assumed launch */
+	uint32_t vector;     /* expected .vector of parameter 0; 0: not checked */
 } small_cases[] = {
 	{ "the type of an untyped load follows from the uses of its value", ".param .u64 a, .param .u64 b",
 	  INDEX "ld.param.b64 %rd1, [a]; ld.param.b64 %rd2, [b]; mul.wide.s32 %rd3, %r4, 4;\n"
@@ -361,11 +361,11 @@ static void infers_the_signatures_of_small_kernels(void **state)
 	}
 }
 
-/* A kernel, and the launches that it supports. */
+/* A kernel, and the expected limits of its launches. */
 static const struct launch {
 	const char *about, *directives, *body, *why_not;
 	bool reads_tid, reads_ctaid;
-	uint32_t shared_threads, beyond; /* beyond is that of parameter 0 */
+	uint32_t shared_threads, beyond; /* beyond: expected value for parameter 0 */
 } launches[] = {
 	{ "only %tid is read: one block does all the work", "",
 	  "mov.u32 %r4, %tid.x; mul.wide.u32 %rd3, %r4, 4; add.s64 %rd1, %rd1, %rd3;\n"
@@ -444,7 +444,7 @@ static void infers_which_launches_a_kernel_supports(void **state)
 	}
 }
 
-/* A matrix whose row length is a parameter: c[y * ld + x] for 2 x 2 blocks of 16 x 16 threads. */
+/* The kernel accesses c[y * ld + x], where ld is a parameter; the assumed launch has 2 x 2 blocks of 16 x 16 threads. */
 static void an_assumed_launch_has_sizes_and_values(void **state)
 {
 	static const char text[] = HEAD ".entry k(.param .u64 c, .param .u32 ld, .param .u64 rows) { " REGS
@@ -462,7 +462,7 @@ static void an_assumed_launch_has_sizes_and_values(void **state)
 	assert_int_equal(s->grid[0] * 100 + s->grid[1] * 10 + s->grid[2], 221);
 	assert_int_equal(s->block[0] * 100 + s->block[1], 1616);
 	assert_int_equal(s->params[1].value, 1);
-	assert_true(s->params[2].zeros); /* its elements are indexes */
+	assert_true(s->params[2].zeros); /* filled with zeros, because its elements are used as indexes */
 	assert_int_equal(s->params[2].elements, 32);
 	assert_int_equal(s->params[0].elements, 32); /* y <= 31, ld == 1, rows[x] == 0 */
 	gpul_signature_destroy(s);

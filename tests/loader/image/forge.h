@@ -11,7 +11,7 @@ enum { FORGE_SECTIONS = 64, FORGE_SYMBOLS = 32, FORGE_ROOM = 1 << 16 };
 
 typedef struct forge {
 	Elf64_Ehdr header;
-	Elf64_Shdr sections[FORGE_SECTIONS]; /* [0] none, [1] section names, [2] names, [3] symbols */
+	Elf64_Shdr sections[FORGE_SECTIONS]; /* [0] unused, [1] .shstrtab, [2] .strtab, [3] .symtab */
 	const void *content[FORGE_SECTIONS]; /* NULL: zeroes */
 	unsigned n_sections;
 	Elf64_Sym symbols[FORGE_SYMBOLS];
@@ -31,12 +31,12 @@ unsigned forge_section(forge *f, const char *name, uint32_t type, uint32_t info,
 unsigned forge_symbol(forge *f, const char *name, unsigned char info, unsigned char other, unsigned section);
 /* Add a kernel with a .text section; returns the section's index.  *symbol is set to the index of its symbol. */
 unsigned forge_kernel(forge *f, const char *name, unsigned *symbol);
-/* Add an attribute to section i, which must be the last one added: format 4 with n numbers, else with a value. */
+/* Add an attribute to section i, which must be the last one added: forge_numbers() uses format 4, forge_value() another format. */
 void forge_numbers(forge *f, unsigned i, unsigned id, unsigned n, const uint32_t *numbers);
 void forge_value(forge *f, unsigned i, unsigned format, unsigned id, unsigned value);
 /* Write the file to f->bytes, f->n_bytes: names, symbols, contents, section headers. */
 void forge_finish(forge *f);
-/* The header of section i in f->bytes, for tests that damage it. */
+/* Return the header of section i in f->bytes, for tests that damage it. */
 Elf64_Shdr *forge_header_of(forge *f, unsigned i);
 
 #endif

@@ -85,7 +85,7 @@ void pack_fatbin_end(pack *p, size_t fatbin)
 	pack_set(p, fatbin + FATBIN_PAYLOAD, p->n - fatbin - 16, 8);
 }
 
-/* Returns the compressed size; 0: this build lacks the compressor. */
+/* Compress n bytes with LZ4 or zstd.  Returns the compressed size; 0: this build lacks the compressor. */
 static size_t compress(uint64_t flags, const void *from, size_t n, unsigned char *to, size_t room)
 {
 	size_t out = 0;
@@ -216,7 +216,7 @@ size_t pack_elf(pack *p, const pack_section *sections, size_t n)
 	return table;
 }
 
-static struct { /* the lists that tests hold open, with their sources */
+static struct { /* the open lists of images, with their sources */
 	const gpul_images *list;
 	gpul_source *source;
 } open_lists[8];

@@ -21,11 +21,11 @@ typedef struct pack { /* a growing buffer; all zero: empty */
 } pack;
 
 void pack_free(pack *p);
-/* Append bytes; each returns their offset. */
+/* Append bytes, or zeros; both functions return the offset of the appended bytes. */
 size_t pack_bytes(pack *p, const void *bytes, size_t n);
 size_t pack_zeros(pack *p, size_t n);
 size_t pack_u32(pack *p, uint32_t v);
-/* Append zeros up to a multiple. */
+/* Append zeros until the size is a multiple of `multiple`. */
 void pack_align(pack *p, size_t multiple);
 /* Overwrite n bytes with a little-endian number. */
 void pack_set(pack *p, size_t at, uint64_t v, size_t n);
@@ -41,7 +41,7 @@ enum {
 };
 /* clang-format on */
 
-typedef struct pack_of {   /* the properties of an entry; 0 in a member: nvcc's default */
+typedef struct pack_of {   /* the properties of a fatbin's entry; 0 in a field selects nvcc's default */
 	unsigned kind, sm; /* 1 PTX, 2 cubin, 8 LTO */
 	uint64_t flags;    /* in addition to 64-bit and Linux; with FLAG_LZ4 or FLAG_ZSTD the payload is compressed */
 	const char *options;
@@ -74,10 +74,10 @@ size_t pack_elf(pack *p, const pack_section *sections, size_t n);
 
 /* List the images of a valid pack; the test fails if they cannot be listed. */
 const gpul_images *pack_open(const pack *p);
-/* The only image of a list; the test fails if there is not exactly one image. */
+/* Return the only image of a list; the test fails if the list has none or several. */
 const gpul_image *pack_only(const gpul_images *list);
 size_t pack_count(const gpul_images *list);
-/* The test fails unless listing the images fails with this status and a message that contains `words`. */
+/* Check that listing the images fails with this status and a message that contains `words`. */
 void pack_expect_refused(const pack *p, gpul_status st, const char *words);
 
 /* Open a source (a path or memory) and list its images; pack_images_close() closes both.  At most eight may be open at

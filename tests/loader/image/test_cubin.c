@@ -15,7 +15,7 @@
 
 static forge made;
 
-/* One kernel with two parameters, 300 floats of shared memory, 13 registers. */
+/* Make a cubin with one kernel: two parameters, 300 floats of shared memory, 13 registers. */
 static void make_one(bool older, unsigned sm, bool relocatable)
 {
 	const uint32_t first[] = { 0, 0, 0x21f000 }, second[] = { 0, 0x80001, 0x11f000 };
@@ -114,7 +114,7 @@ static void reads_registers_and_stack_of_cubins_without_their_attributes(void **
 		gpul_kernel_table t = { 0 };
 		unsigned symbol, text, info;
 
-		forge_start(&made, i == 1, 75, false); /* both formats: libcublasLt of CUDA 13 has such kernels, too */
+		forge_start(&made, i == 1, 75, false); /* both formats, because libcublasLt of CUDA 13 also has such kernels */
 		text = forge_kernel(&made, "k", &symbol);
 		made.sections[text].sh_info = infos[i];
 		info = forge_section(&made, ".nv.info", NV_INFO, 0, 0);
@@ -147,7 +147,7 @@ static size_t put_note(unsigned char *to, const char *tool, const char *version,
 	return (48 + n_texts + 3) / 4 * 4;
 }
 
-/* A cubin for sm_100 with one kernel and the n bytes of notes. */
+/* Make a cubin for sm_100 with one kernel and n bytes of notes. */
 static void make_noted(const unsigned char *notes, size_t n)
 {
 	unsigned symbol, section;
@@ -193,7 +193,7 @@ static void reads_how_ptxas_was_called(void **state)
 	}
 }
 
-/* The suffix of a cubin with these e_flags and, if compat is not 0, with attribute 9 = compat. */
+/* Return the architecture suffix that is read from a cubin with these e_flags and, if compat is not 0, attribute 9 = compat. */
 static char suffix_of(bool older, unsigned sm, uint32_t e_flags, unsigned compat)
 {
 	bool relocatable = false;
@@ -238,7 +238,7 @@ static void refuses_a_cubin_truncated_at_any_byte(void **state)
 	}
 }
 
-/* The cubin in `made` is refused with an error that contains `because`. */
+/* Check that the cubin in `made` is refused with an error that contains `because`. */
 static void refused(const char *because)
 {
 	gpul_kernel_table t = { 0 };
@@ -337,7 +337,7 @@ static void refuses_invalid_attributes(void **state)
 	forge_finish(&made);
 	refused("unknown format");
 	info = start_info();
-	forge_value(&made, info, 4, 0x17, 12); /* a payload of 12 bytes, but nothing follows */
+	forge_value(&made, info, 4, 0x17, 12); /* the attribute claims a payload of 12 bytes, but the section ends */
 	forge_finish(&made);
 	refused("cut short");
 }
@@ -349,14 +349,14 @@ static void refuses_overlapping_sections(void **state)
 	(void)state;
 	for (int i = 0; i < 200; i++)
 		forge_value(&made, info, 3, 0x1b, 255);
-	for (int i = 0; i < 40; i++) /* 40 sections of 800 bytes, more than the image has */
+	for (int i = 0; i < 40; i++) /* 40 sections of 800 bytes in the same place: together larger than the image */
 		forge_section(&made, ".nv.info.k", NV_INFO, 0, 0);
 	forge_finish(&made);
 	for (unsigned i = info + 1; i < made.n_sections; i++) {
 		Elf64_Shdr *s = forge_header_of(&made, i);
 
 		*s = *forge_header_of(&made, info);
-		s->sh_info = i; /* each section is about different code */
+		s->sh_info = i; /* each section refers to different code */
 	}
 	refused("overlap");
 	info = start_info();
@@ -412,7 +412,7 @@ static void reads_more_than_65279_sections(void **state)
 	refused("more sections than fit");
 }
 
-/* One wrong header field at a time. */
+/* Damage one header field at a time, and check the error. */
 static void reports_which_header_field_is_wrong(void **state)
 {
 	const struct {

@@ -190,7 +190,7 @@ static void expect_member_refused(const char *name, const char *bytes, size_t n,
 static void refuses_invalid_member_names(void **state)
 {
 	(void)state;
-	expect_member_refused("/7", ptx, sizeof ptx, "an invalid name"); /* no long names */
+	expect_member_refused("/7", ptx, sizeof ptx, "an invalid name"); /* the archive has no table of long names */
 	expect_member_refused("#1/999", ptx, sizeof ptx, "an invalid name");
 	expect_member_refused("#1/", ptx, sizeof ptx, "an invalid name");
 }
@@ -258,8 +258,8 @@ static void put_offload_binary(pack *p, unsigned version, const void *image, siz
 	pack_bytes(p, image, n);
 	pack_align(p, 8);
 	pack_set(p, start + 8, p->n - start, 8);
-	pack_set(p, start + 16, 32, 8);                    /* the entry */
-	pack_set(p, start + 24, version == 1 ? 40 : 1, 8); /* its size, or the number of entries */
+	pack_set(p, start + 16, 32, 8);                    /* offset of the entry */
+	pack_set(p, start + 24, version == 1 ? 40 : 1, 8); /* version 1: size of the entry; version 2: number of entries */
 	pack_set(p, start + 32 + 24, at, 8);
 	pack_set(p, start + 32 + 32, n, 8);
 }

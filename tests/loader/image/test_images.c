@@ -118,7 +118,7 @@ static void recognises_archive_members_by_content(void **state)
 	pack_free(&fatbin);
 }
 
-/* Relocatable code declares shared memory by sections that have a size but no bytes in the file. */
+/* Relocatable code declares shared memory by sections that have a size, but no bytes in the file. */
 static void sections_without_bytes_in_the_file_are_accepted(void **state)
 {
 	static const uint32_t types[] = { SHT_NOBITS, 0x70000007, 0x70000009, 0x7000000a, 0x70000015 };

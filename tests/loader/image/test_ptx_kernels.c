@@ -83,7 +83,7 @@ static void counts_shared_memory_as_ptxas_does(void **state)
 	(void)state;
 	assert_int_equal(read_text(text, &t, NULL), GPUL_OK);
 	assert_int_equal(t.at[0].shared_bytes, 0);
-	assert_int_equal(t.at[1].shared_bytes, 96); /* rounded up for dynamic memory that is aligned to 32 bytes */
+	assert_int_equal(t.at[1].shared_bytes, 96); /* rounded up to 32, the alignment of the dynamic shared memory */
 	assert_int_equal(t.at[2].shared_bytes, 96);
 	gpul_kernel_table_free(&t);
 }

@@ -17,7 +17,7 @@
 
 #define MB ((size_t)1 << 20)
 
-/* The reference implementation: compare at each byte. */
+/* Reference implementation of gpul_magic_find(): compare at each byte. */
 static size_t find_slowly(const unsigned char *p, size_t n, size_t from, size_t to)
 {
 	for (; from < to; from++)
@@ -53,7 +53,7 @@ static void finds_a_magic_number_at_any_position(void **state)
 	free(p);
 }
 
-/* List the images of a library with one section of plain data: they are embedded. */
+/* List the images of a library with one section of plain data; all of them must have the origin EMBEDDED. */
 static const gpul_images *search(const pack *data)
 {
 	pack p = { 0 };
@@ -159,7 +159,7 @@ static void searches_a_block_again_after_a_false_image_across_its_border(void **
 	(void)state;
 	entry = pack_entry(&data, &(pack_of){ 2, 90, 0, NULL }, NULL, 0);
 	pack_zeros(&data, 5 * MB);
-	inner = pack_fatbin(&data); /* in the second block, and 3 MB long */
+	inner = pack_fatbin(&data); /* this fatbin is in the second block, and 3 MB long */
 	pack_entry(&data, &(pack_of){ 2, 10, 0, NULL }, NULL, 0);
 	pack_zeros(&data, MB);
 	pack_set(&data, entry + ENTRY_PADDED, data.n - entry - 64, 8);
@@ -192,7 +192,7 @@ static void finds_bare_cubins_but_not_other_elf_files(void **state)
 	pack_bytes(&data, "abc", 3);
 	pack_bytes(&data, host.at, host.n);
 	pack_bytes(&data, f.bytes, f.n_bytes);
-	pack_bytes(&data, f.bytes, f.n_bytes - 1); /* truncated: not a cubin */
+	pack_bytes(&data, f.bytes, f.n_bytes - 1); /* a truncated cubin must not be listed */
 	list = search(&data);
 	image = pack_only(list);
 	assert_int_equal(image->sm, 86);
@@ -243,7 +243,7 @@ static void refuses_data_crafted_to_waste_time(void **state)
 	pack_free(&data);
 }
 
-/* Append a program at a fixed address, or a program whose wrapper needs a relocation. */
+/* Append a program without section headers: at a fixed address, or position-independent, so that its wrapper needs a relocation. */
 static void put_segments(pack *p, const pack *fatbin, bool fixed)
 {
 	enum { BASE = 0x400000 };

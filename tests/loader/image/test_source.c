@@ -105,7 +105,7 @@ static void refuses_empty_and_missing_files(void **state)
 	gpul_source_close(NULL);
 }
 
-/* An archive of PTX that is large enough to be mapped; the caller unlinks it. */
+/* Write and open an archive of PTX that is large enough to be mapped; the caller unlinks the file. */
 static gpul_source *open_archive(char path[64])
 {
 	enum { MEMBERS = 4000 };

@@ -22,7 +22,7 @@ typedef struct seen {
 
 static pack packed;
 
-/* Fatbins with one image each: kernel_0, kernel_1 ...; different sizes, so that threads finish out of order. */
+/* Make fatbins with one image each (kernel_0, kernel_1, ...), of different sizes, so that the threads finish out of order. */
 static int make_images(void **state)
 {
 	static char text[40000];
@@ -197,8 +197,8 @@ static gpul_status see_ends(const gpul_image *image, const gpul_kernel_table *ta
 	return GPUL_OK;
 }
 
-/* A cubin of LARGE bytes with the section table at the end; apart: the parameters are in the middle of the code, so
- * that an excerpt does not contain them. */
+/* Make a cubin of LARGE bytes that ends with its section table.  apart: the data about parameters is in the middle of the code, so that
+ * an excerpt (first and last part of the file) does not contain it. */
 static unsigned char *make_large(uint32_t registers, uint32_t param_bytes, bool apart)
 {
 	static forge f;
@@ -206,7 +206,7 @@ static unsigned char *make_large(uint32_t registers, uint32_t param_bytes, bool 
 	unsigned symbol, code, info;
 	Elf64_Shdr *table;
 	size_t table_bytes, table_at;
-	uint32_t chance = registers; /* compresses to a third, like machine code */
+	uint32_t chance = registers; /* random state: the content compresses to a third, like machine code */
 
 	forge_start(&f, false, 90, false);
 	code = forge_kernel(&f, "large", &symbol);
