@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# long_paths.bats — a message about a file with a long path says which file, what is wrong and what to do.
+# long_paths.bats — a message about a file with a long path still names the file, the error and the remedy.
 load helper
 
 # make_folder: a folder whose path has some 400 characters in $far.
@@ -8,7 +8,7 @@ make_folder() {
 	mkdir -p "$far"
 }
 
-# tells CODE BEGIN END ARG...: gpuload ARG... fails with one line of at most 280 bytes that begins and ends like this.
+# tells CODE BEGIN END ARG...: gpuload ARG... fails with one line of at most 280 bytes that begins with BEGIN and ends with END.
 tells() {
 	local code=$1 begin=$2 end=$3
 	shift 3

@@ -2,7 +2,7 @@
 # ptx_forms.bats — forms of PTX that few compilers write, and that ptxas accepts.
 load helper
 
-# The results of ptx/NAME.ptx on the software driver; ptxas accepts the file, if it is installed.
+# run_form NAME ARG...: run ptx/NAME.ptx on the software driver; if ptxas is installed, it must accept the file.
 run_form() {
 	if command -v ptxas >/dev/null; then
 		ptxas -arch=sm_75 "$ptx/$1.ptx" -o form.cubin

@@ -125,7 +125,7 @@ static void calls_are_in_the_order_of_their_beginnings(void **state)
 	write_record(0, CALLS_ENTER, "cuMemAlloc_v2", 2, 20, zeros, 16);
 	write_record(0, CALLS_EXIT, "cuMemAlloc_v2", 2, 30, zeros, 16);
 	reader_drain(&reader);
-	assert_int_equal(n_seen, 0); /* the outer call may still fail to return */
+	assert_int_equal(n_seen, 0); /* nothing is printed yet, because the outer call has not returned */
 	write_record(0, CALLS_EXIT, "cudaMalloc", 1, 40, zeros, 16);
 	write_record(0, CALLS_ENTER, "cuCtxSynchronize", 3, 50, zeros, 0);
 	reader_drain(&reader);
@@ -147,7 +147,7 @@ static void a_call_without_an_end_ends_with_the_outer_one(void **state)
 	write_record(0, CALLS_ENTER, "cudaMalloc", 1, 10, zeros, 16);
 	write_record(0, CALLS_ENTER, "cuMemAlloc_v2", 2, 20, zeros, 16);
 	write_record(0, CALLS_EXIT, "cudaMalloc", 1, 40, zeros, 16);
-	write_record(0, CALLS_EXIT, "cudaMalloc", 77, 50, zeros, 16); /* of a call that was not recorded */
+	write_record(0, CALLS_EXIT, "cudaMalloc", 77, 50, zeros, 16); /* the EXIT of a call without a recorded ENTER */
 	reader_drain(&reader);
 	assert_int_equal(n_seen, 2);
 	assert_true(seen[0].finished && !seen[1].finished);
@@ -201,7 +201,7 @@ static void a_ring_that_the_program_has_overwritten_does_no_harm(void **state)
 		slot = claim(0);
 		for (size_t i = 0; i < 4096; i++)
 			calls_ring(reader.log, 0)[i] = (uint8_t)(rand() % (round % 3 ? 256 : 4));
-		for (size_t i = 0; i < 4096; i += 16 * (1 + (size_t)rand() % 8)) /* plausible heads */
+		for (size_t i = 0; i < 4096; i += 16 * (1 + (size_t)rand() % 8)) /* write plausible record headers at random offsets */
 			*(struct calls_record *)(calls_ring(reader.log, 0) + i) = (struct calls_record){
 				(uint16_t)(16 * (rand() % 20)),         (uint8_t)(rand() % 3),  0,
 				(uint16_t)(rand() % (int)n_calls_rows), (uint16_t)(rand() % 3), 1

@@ -2,7 +2,7 @@
 # comm.bats — gpuload comm: collectives of several processes on the software driver; the figures are not checked.
 load ../helper
 
-# collective VERB ARG...: run it with 4 ranks; nothing may be wrong.
+# collective VERB ARG...: run a collective with 4 ranks; no element may be wrong.
 collective() {
 	works comm "$1" -n 4 "${@:2}"
 	says "# gpuload comm $1: 4 ranks (gpuload), soft driver"
@@ -282,7 +282,7 @@ waits_in_a_circle() {
 	run --separate-stderr gpuload "${@:2}" --ungrouped --timeout 2
 	[[ $status == 1 ]] || show "gpuload ${*:2} should fail"
 	[[ $stderr == *"waited 2000 ms for $1 from rank "* ]] || show "stderr should say what the ranks wait for: $1"
-	# An interpreted kernel that gets no CPU for some time cannot say that it waits, too.
+	# If an interpreted kernel gets no CPU for some time, it cannot report in time that it waits.
 	[[ $stderr == *"put such calls into one group"* || $stderr == *"not made the same call, or "*" busy"* ]] ||
 		show "stderr should say what to do"
 }

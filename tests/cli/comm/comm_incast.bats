@@ -97,7 +97,7 @@ mode() {
 	[[ $(json 'all(m["time_us"] > 240000 for m in j["modes"])') == True ]] || show "the link is faster than its rate"
 	# Each sender alone begins with ten packets of 9000 bytes.
 	[[ $(mode sender 'm["queue"]["max_bytes"] > 65536') == True ]] || show "the sender-driven queue should be deep"
-	# Packets have heads; on a busy machine TCP sends some of them twice, and late senders have credits beyond the window.
+	# The limit is twice the window: packets have headers, TCP may send some twice, and late senders have extra credits.
 	[[ $(mode receiver 'm["queue"]["max_bytes"]') -le $((2 * $(json 'j["window_bytes"]') + 65536)) ]] || show "the receiver-driven queue exceeds the window"
 }
 

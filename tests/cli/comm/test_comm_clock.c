@@ -14,14 +14,12 @@
 enum { BURST = 40, CHECKS = 24, N = 2 * BURST + CHECKS, SEEDS = 400 };
 static const uint64_t HERE_0 = 1234567890123456;
 
-/* Another host's clock. */
+/* A simulated clock of another host. */
 struct clock {
-	uint64_t there_0;       /* its time at HERE_0 */
-	double ppm;             /* how much faster it runs, on average */
-	double wander;          /* its rate is higher by this amount in the first half of the
-				* run, and lower in the second */
-	double run_ns, jump_ns; /* jump: it is ahead by this amount in the middle tenth of the
-				  * run */
+	uint64_t there_0;       /* time of this clock when the local clock is HERE_0 */
+	double ppm;             /* how much faster than the local clock it runs, on average */
+	double wander;          /* the rate is higher by this in the first half of the run, and lower in the second */
+	double run_ns, jump_ns; /* jump_ns: the clock is ahead by this in the middle tenth of the run */
 };
 
 static uint64_t next_random(uint64_t *seed)
@@ -30,7 +28,7 @@ static uint64_t next_random(uint64_t *seed)
 	return *seed;
 }
 
-/* 0 to 1. */
+/* Return a random number from 0 to 1. */
 static double fraction(uint64_t *seed)
 {
 	return (double)(next_random(seed) >> 11) / (double)(1ull << 53);
@@ -44,7 +42,7 @@ static uint64_t there_at(const struct clock *c, double past_ns)
 	return c->there_0 + (uint64_t)llround(past_ns * (1 + c->ppm * 1e-6) + c->wander * bend + jump);
 }
 
-/* A round trip that starts at a given time; its two directions take different times. */
+/* Simulate a round trip that starts at a given time; its two directions take different times. */
 static gpul_boot_stamp round_trip(const struct clock *c, double at, double least_ns, uint64_t *seed)
 {
 	const double there = least_ns * fraction(seed) + (fraction(seed) < 0.5 ? 0 : 300000 * fraction(seed));
@@ -55,7 +53,7 @@ static gpul_boot_stamp round_trip(const struct clock *c, double at, double least
 				  .there_ns = there_at(c, at + there) };
 }
 
-/* A burst, checks during the run, a burst.  Returns when the first burst ends and the last begins. */
+/* Make the samples of a run: a burst, single checks, another burst.  Also returns the end of the first burst and the start of the last. */
 static void make_stamps(const struct clock *c, uint64_t *seed, gpul_boot_stamp *stamps, double *first_end, double *last_begin)
 {
 	const double least_ns = 1000 + 50000 * fraction(seed), burst_ns = 200000 * BURST;
@@ -71,7 +69,7 @@ static void make_stamps(const struct clock *c, uint64_t *seed, gpul_boot_stamp *
 	*last_begin = (double)(stamps[N - BURST].before_ns - HERE_0);
 }
 
-/* The largest error of a converted time between the bursts. */
+/* Return the largest error of a converted time between the two bursts. */
 static double largest_error(const struct clock *c, const struct comm_host_clock *h, double from, double to)
 {
 	double largest = 0;
@@ -112,8 +110,7 @@ static void a_converted_time_is_within_the_bound_whatever_the_delays(void **stat
 				 h.relation.bound_ns, c.run_ns, (unsigned long long)h.relation.shortest_ns);
 		tightest = fmin(tightest, h.relation.bound_ns - error);
 	}
-	assert_true(tightest < 500); /* the error is close to the bound, so the bound is
-				       * tight */
+	assert_true(tightest < 500); /* in one case the error is close to the bound */
 }
 
 static void a_clock_that_is_set_during_the_run_enlarges_the_bound(void **state)

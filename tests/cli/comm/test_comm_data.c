@@ -59,7 +59,7 @@ static double apply(gpul_comm_op op, double a, double b)
 	}
 }
 
-/* Integers are exact in a double here (products of five 32-bit numbers are not, hence uint64_t). */
+/* Apply an operation in uint64_t, because the products of five 32-bit numbers are not exact in a double. */
 static uint64_t apply_integer(gpul_comm_op op, int64_t a, int64_t b)
 {
 	switch (op) {
@@ -122,7 +122,7 @@ static void right_reductions_are_right(void **state)
 		reduce_all(&d, 0, d.count, d.n_ranks);
 		assert_int_equal(comm_data_check(&data, 0, d.count, recv_buffer), 0);
 		if (d.count > 1) {
-			reduce_all(&d, 0, d.count, d.n_ranks - 1); /* one rank's data is missing */
+			reduce_all(&d, 0, d.count, d.n_ranks - 1); /* a wrong result, in which one rank's data is missing */
 			assert_true(comm_data_check(&data, 0, d.count, recv_buffer) > (d.count > 37 ? d.count / 8 : 0));
 		}
 		memset(recv_buffer, 0xff, d.count * data.element_bytes);
@@ -139,7 +139,7 @@ static void right_reductions_are_right(void **state)
 	}
 }
 
-/* The expected data of rank d->rank, by the definition of each call. */
+/* Compute the expected result of rank d->rank from the definition of each call. */
 static void copy_all(const struct comm_data_desc *d, size_t bytes)
 {
 	const size_t part = d->count * bytes;
@@ -179,7 +179,7 @@ static void copies_are_right_and_one_wrong_bit_is_found(void **state)
 		recv_buffer[0] ^= 0x80;
 		assert_int_equal(comm_data_check(&data, 0, n, recv_buffer), n > 1 ? 2 : 1);
 		copy_all(&d, bytes);
-		if (d.count > 37) /* shifted by one element */
+		if (d.count > 37) /* a wrong result, shifted by one element */
 			assert_true(comm_data_check(&data, 0, n - 1, recv_buffer + bytes) > n / 2);
 		comm_data_free(&data);
 	}

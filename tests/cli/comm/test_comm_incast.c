@@ -25,8 +25,7 @@ static void each_wrong_byte_is_counted(void **state)
 			at[i] ^= 0x10;
 		}
 	}
-	/* Another message, and the same message of another sender, differ in each word; one of
-	 * the eight bytes may be equal in all words. */
+	/* The data of another message or another sender differs in each 8-byte word, but one of the eight bytes may be the same. */
 	incast_fill(at, sizeof at, 3, 17);
 	assert_true(incast_count_wrong(at, sizeof at, 3, 18) > 800);
 	assert_true(incast_count_wrong(at, sizeof at, 2, 17) > 800);

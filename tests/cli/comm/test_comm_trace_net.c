@@ -78,7 +78,7 @@ static void a_put_is_linked_to_the_steps_of_both_kernels(void **state)
 
 	(void)state;
 	add_step(0, GPUL_COMM_EVENT_SEND, 2000, 3000, 1, 17);
-	add_step(0, GPUL_COMM_EVENT_SEND, 2000, 3000, 0, 17); /* another channel */
+	add_step(0, GPUL_COMM_EVENT_SEND, 2000, 3000, 0, 17); /* a step on another channel */
 	add_put(0, 3100, 5000, 1, 17);
 	add_step(1, GPUL_COMM_EVENT_REDUCE, 4500, 6000, 1, 17);
 	text = draw(&n_left_out);
@@ -126,8 +126,8 @@ static void the_channels_of_a_group_are_counted_from_its_first_block(void **stat
 	text = draw(&n_left_out);
 	assert_int_equal(count(text, "\"cat\":\"posted\""), 4);
 	assert_int_equal(count(text, "\"cat\":\"arrived\""), 4);
-	assert_int_equal(count(text, "\"ph\":\"s\",\"pid\":1,\"tid\":6,\"name\":\"posted\""), 1);  /* block 4 */
-	assert_int_equal(count(text, "\"ph\":\"f\",\"pid\":2,\"tid\":5,\"name\":\"arrived\""), 1); /* block 3 */
+	assert_int_equal(count(text, "\"ph\":\"s\",\"pid\":1,\"tid\":6,\"name\":\"posted\""), 1);  /* tid 6 is block 4 */
+	assert_int_equal(count(text, "\"ph\":\"f\",\"pid\":2,\"tid\":5,\"name\":\"arrived\""), 1); /* tid 5 is block 3 */
 	assert_int_equal(count(text, "\"network "), 2);                                            /* the two puts overlap */
 	free(text);
 }
@@ -139,7 +139,7 @@ static void an_arrow_backwards_is_left_out_and_counted(void **state)
 
 	(void)state;
 	add_put(0, 3100, 4000, 0, 9);
-	add_step(1, GPUL_COMM_EVENT_RECV, 1000, 2000, 0, 9); /* because of a wrong clock */
+	add_step(1, GPUL_COMM_EVENT_RECV, 1000, 2000, 0, 9); /* received before it is sent: a clock error */
 	text = draw(&n_left_out);
 	assert_int_equal(n_left_out, 1);
 	assert_int_equal(count(text, "\"cat\""), 0);
@@ -152,7 +152,7 @@ static void puts_that_follow_each_other_share_a_track(void **state)
 	char *text;
 
 	(void)state;
-	add_put(1, 3000, 4000, 0, 2); /* in the order of their ends */
+	add_put(1, 3000, 4000, 0, 2); /* puts are added in the order of their ends */
 	add_put(1, 2000, 5000, 0, 1);
 	add_put(1, 4000, 6000, 0, 3);
 	text = draw(&n_left_out);

@@ -28,7 +28,7 @@ static void add_event(int rank, uint32_t kind, uint64_t begin_ns, uint64_t end_n
 	};
 }
 
-/* Each call: the first half is a wait, the second a reduction, in every block of every rank. */
+/* Add calls in which every block of every rank waits in the first half and reduces in the second half. */
 static void add_calls(uint32_t n_blocks)
 {
 	for (int r = 0; r < RANKS; r++)
@@ -97,7 +97,7 @@ static void the_last_call_is_drawn_to_scale(void **state)
 	assert_int_equal(count(svg, "M118.0 "), 2 * RANKS * 2 + 1);       /* call and wait of each block, and the axis */
 	assert_int_equal(count(svg, "h430.0v14h-430.0z"), 2 * RANKS * 2); /* wait and reduction */
 	assert_int_equal(count(svg, "M548.0 "), RANKS * 2);               /* the reduction begins in the middle */
-	assert_int_equal(count(svg, ">rank 0</text>"), 1 + 2);            /* the row, and the waits of rank 1 */
+	assert_int_equal(count(svg, ">rank 0</text>"), 1 + 2);            /* the label of the row, and those of the waits of rank 1 */
 	assert_non_null(strstr(svg, "64K of f16, 2 ranks"));
 	assert_non_null(strstr(svg, "algorithm ring, protocol simple, 2 blocks of 96 threads; the last timed call, in place"));
 	assert_null(strstr(svg, "class=\"credit\"")); /* the legend lists the events of the
@@ -149,7 +149,7 @@ static void a_trace_that_has_lost_events_shows_the_last_recorded_call(void **sta
 
 	(void)state;
 	add_calls(2);
-	ranks[1].n -= 5; /* the last block's last call, and a part of the other's */
+	ranks[1].n -= 5; /* drop the last call of the last block, and a part of that of the other block */
 	ranks[1].n_lost = 5;
 	svg = draw();
 	assert_int_equal(count(svg, "v14h"), 2 * RANKS * 2);

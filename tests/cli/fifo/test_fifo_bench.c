@@ -19,7 +19,7 @@ static void counts_numbers_in_any_order(void **state)
 	uint64_t seen[700] = { 0 }, random = 1;
 
 	(void)state;
-	for (int again = 0; again < 2; again++) { /* the second time in a cleared map */
+	for (int again = 0; again < 2; again++) { /* the second time, the cleared map is used again */
 		memset(seen, 0, sizeof seen);
 		assert_int_equal(fifo_count_clear(&c, again ? 350 : 700, NULL), GPUL_OK);
 		for (int i = 0; i < 20000; i++) {
@@ -100,7 +100,7 @@ static void accepts_all_triggers_in_any_batches(void **state)
 static void finds_one_wrong_trigger_at_any_position(void **state)
 {
 	static const gpul_fifo_item wrong[] = {
-		{ .word = { 0, 0 } },        /* a repeated trigger instead of another one */
+		{ .word = { 0, 0 } },        /* the first trigger again, in place of another one */
 		{ .word = { TRIGGERS, 1 } }, /* the number is too large */
 		{ .word = { 1, BLOCKS } },   /* the block does not exist */
 		{ .word = { INT64_MAX, INT64_MAX } },
@@ -235,7 +235,7 @@ static void percentiles_are_measured_times(void **state)
 		assert_int_equal(latency.ns[i], of_thousand[i]);
 	fifo_latency_of(&one, 1, &latency);
 	for (int i = 0; i < FIFO_N_PERCENTILES; i++)
-		assert_int_equal(latency.ns[i], 0); /* the error of two clocks, not a time */
+		assert_int_equal(latency.ns[i], 0); /* a small negative time is a clock error, and is counted as 0 */
 }
 
 /* ---- figures of a GPU and of the peer -------------------------------------------- */

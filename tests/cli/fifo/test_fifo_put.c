@@ -68,7 +68,7 @@ static void a_step_of_less_than_nothing_counts_as_nothing(void **state)
 
 	(void)state;
 	for (int i = 0; i < BLOCKS * PUTS; i++)
-		times[i].popped = times[i].begun - 300; /* because of a clock error */
+		times[i].popped = times[i].begun - 300; /* popped before the push began: a clock error */
 	assert_int_equal(fifo_put_text(&t, &o, NULL), GPUL_OK);
 	out_bytes(&o, "", 1);
 	assert_non_null(strstr(o.at, "  push begun to popped                     0.00       0.00       0.00       0.00\n"));

@@ -10,7 +10,7 @@
 
 #include "cli/lib/json/cli_json.h"
 
-/* Compare the text that was written, and free it. */
+/* Check the text that was written, and free it. */
 static void assert_written(struct json *j, const char *text)
 {
 	assert_false(j->out.failed);

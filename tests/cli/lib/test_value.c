@@ -191,7 +191,7 @@ static void parses_up_to_three_sizes_and_finds_a_fourth(void **state)
 	(void)state;
 	assert_int_equal(value_parse_sizes("8", 1, part, &n, NULL), GPUL_OK);
 	assert_true(n == 1 && part[0] == 8 && part[1] == 0 && part[2] == 2);
-	assert_int_equal(value_parse_sizes("1K:1M:4,9:9", 7, part, &n, NULL), GPUL_OK); /* the text may go on */
+	assert_int_equal(value_parse_sizes("1K:1M:4,9:9", 7, part, &n, NULL), GPUL_OK); /* other text may follow the sizes */
 	assert_true(n == 3 && part[0] == 1024 && part[1] == 1048576 && part[2] == 4);
 	assert_int_equal(value_parse_sizes("1:2:3:x", 7, part, &n, NULL), GPUL_OK);
 	assert_int_equal(n, 4);

@@ -174,7 +174,7 @@ make_folder() {
 	says_not "alpha"
 }
 
-# A program that stands for nvdisasm: prints its arguments, and the first bytes of the cubin.
+# Write a replacement for nvdisasm that prints its arguments and the first bytes of the cubin.
 fake_nvdisasm() {
 	mkdir -p tools
 	printf '#!/bin/sh\nprintf "// %%s %%s %%s " "$1" "$2" "$3"; head -c 4 "$4" | tail -c 3; echo; exit ${NVDISASM_FAILS:-0}\n' > tools/nvdisasm

@@ -33,8 +33,8 @@ ended() {
 	[[ $code == "$2" && $(<"$4") == *"$3"* && $(wc -l <"$4") == 1 ]] || { echo "$code"; cat "$4"; return 1; }
 }
 
-# long_bench FILE ARG...: start a long measurement in the background and wait until its peer is there; its pid in $client, the
-# pid of its own peer in $peer.
+# long_bench FILE ARG...: start a long measurement in the background, and wait until its peer process runs; sets $client to its pid
+# and $peer to the pid of the peer.
 long_bench() {
 	background "$1" rdma bench --provider tcp --sizes 1M --time 60 "${@:2}"
 	client=$pid

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# run_failure.bats — what gpuload run reports when a kernel fails, does not compile, or does something else than its arguments say.
+# run_failure.bats — the messages of gpuload run when a kernel fails, does not compile, or does not do what its arguments expect.
 load ../helper
 
 needs_nvrtc() {

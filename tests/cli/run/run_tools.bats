@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# run_tools.bats — options of gpuload run that hand the kernel to a tool of the software driver.
+# run_tools.bats — options of gpuload run that run the kernel under a tool of the software driver, such as memcheck.
 load ../helper
 
 @test "run --trace writes the instructions of the kernel to a file" {

@@ -118,7 +118,7 @@ static void rand_gives_the_same_numbers_on_every_machine(void **state)
 	expect_elements("u64[2]=rand:1", 2, "10451216379200822465 13757245211066428519");
 }
 
-/* The effect of a kernel on a buffer of bytes; true: it writes *to into byte i. */
+/* Describes what a kernel does to byte i of a buffer: returns true if it writes the value *to. */
 typedef bool writes_byte(size_t i, unsigned char *to);
 
 static bool writes_none(size_t i, unsigned char *to)
@@ -153,8 +153,7 @@ static bool writes_index(size_t i, unsigned char *to)
 	return true;
 }
 
-/* The number of unwritten elements of out:TYPE[COUNT] after a kernel; each must be classified
- * correctly. */
+/* Return the number of unwritten elements of out:TYPE[COUNT] after a kernel; check that each element is classified correctly. */
 static size_t count_unwritten(const char *text, writes_byte *writes)
 {
 	struct arg a;

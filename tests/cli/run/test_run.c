@@ -229,8 +229,8 @@ static bool fits(size_t param, const char *text)
 	st = run_fit(&s, &a, 1, &err);
 	if (st) {
 		assert_int_equal(st, GPUL_EINVAL);
-		assert_non_null(strstr(err.text, text)); /* the argument */
-		assert_non_null(strstr(err.text, "k(")); /* the signature */
+		assert_non_null(strstr(err.text, text)); /* the message quotes the argument */
+		assert_non_null(strstr(err.text, "k(")); /* the message has the signature */
 	}
 	arg_free(&a);
 	return st == GPUL_OK;
@@ -242,7 +242,7 @@ static void accepts_only_arguments_that_fit_the_parameter(void **state)
 	assert_true(fits(0, "f64[4]=ones"));
 	assert_true(fits(0, "out:f64[4]"));
 	assert_true(fits(0, "u8[32]=zeros")); /* u8 fits every element type */
-	assert_true(fits(0, "u64=0"));        /* an address */
+	assert_true(fits(0, "u64=0"));        /* a u64 is accepted as an address */
 	assert_false(fits(0, "f32[4]=ones"));
 	assert_false(fits(0, "f64=1"));
 	assert_false(fits(0, "i32=1"));
@@ -339,7 +339,7 @@ static void sums_integers_and_floats(void **state)
 	assert_true(check("i32[1000]=iota", "sum:499500", 0, 0).ok);
 	assert_true(check("i8[3]=-100", "sum:-300", 0, 0).ok);
 	assert_true(check("f32[10]=0.5", "sum:5", 0, 0).ok);
-	assert_true(check("f64[10]=0.1", "sum:1", 0, 0).ok); /* compensated */
+	assert_true(check("f64[10]=0.1", "sum:1", 0, 0).ok); /* compensated summation has no rounding error here */
 	c = check("u64[2]=3", "sum:7", 0, 0);
 	assert_false(c.ok);
 	assert_string_equal(c.got, "6");

@@ -63,7 +63,7 @@ static void releases_everything_whichever_driver_call_fails(void **state)
 static int n_launches;
 static double first_inputs[8];
 
-/* What the kernel does: c = a + b. */
+/* The effect of the fake driver's kernel: c = a + b. */
 static void add(void **params)
 {
 	double *a = *(double **)params[0], *b = *(double **)params[1], *c = *(double **)params[2];
