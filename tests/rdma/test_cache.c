@@ -14,7 +14,7 @@
 
 enum { BYTES = 1 << 16 };
 
-/* The number of fabric objects that remain after a registration and its unregistration. */
+/* Return the number of fabric objects that remain after memory was registered and unregistered. */
 static int left_behind(size_t cache_bytes, bool forget)
 {
 	void *memory = aligned_alloc(4096, BYTES);

@@ -82,7 +82,7 @@ struct exchange {
 	gpul_rdma_conn *conn[2];
 	gpul_rdma_region *data[2], *steps;
 	gpul_rdma_request requests[2][2];
-	gpul_error err[2]; /* of each side */
+	gpul_error err[2]; /* error of each side */
 	atomic_bool stop;
 	unsigned char bytes[2][ROOM];
 	uint64_t step;
@@ -123,7 +123,7 @@ static gpul_status connect_sides(void)
 	return st;
 }
 
-/* A receive of each side, a message of each side, and a put of the connecting side. */
+/* Start a receive and a send on each side, and a put on the connecting side. */
 static gpul_status start_transfers(int timeout_ms)
 {
 	gpul_rdma_put_desc put = { .signal_value = 7,
@@ -196,7 +196,7 @@ static gpul_status set_up(const char *backend)
 	return st ? st : connect_sides();
 }
 
-/* True if all went well. */
+/* True if all transfers have ended without an error. */
 static bool is_fine(void)
 {
 	return !x.err[0].status && !x.err[1].status;
@@ -267,7 +267,8 @@ static void each_completion_may_be_an_error(void **state)
 				assert_true(why[i].advice[0] && why[i].what[0] && why[i].peer[0] && why[i].after_ns);
 			}
 			if (!fine)
-				assert_true(why[0].by_peer + why[1].by_peer <= 1); /* both ends may detect it themselves */
+				assert_true(why[0].by_peer + why[1].by_peer <=
+					    1); /* at most one end learns of the failure from its peer; both may detect it themselves */
 			close_all();
 			assert_int_equal(f->alive(), 0);
 			assert_true(n < 100);

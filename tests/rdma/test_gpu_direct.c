@@ -44,7 +44,7 @@ static bool is_staged(const gpul_rdma_conn *conn)
 	return info.staged;
 }
 
-/* A put from device memory to device memory, its step, and a flush. */
+/* Put from device memory to device memory with a step, then flush. */
 static void put_and_flush(struct two_ends *e, gpul_rdma_region *const regions[2], gpul_mem *const memory[2])
 {
 	static uint64_t step;

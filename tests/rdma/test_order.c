@@ -115,7 +115,7 @@ static void puts_and_messages_share_a_connection(void **state)
 	(void)state;
 	pair_open(&p, 1, NULL);
 	run_rounds(&p);
-	assert_true(fake_ofi_silent_writes() > 0); /* tcp's completions come in order: one for several writes */
+	assert_true(fake_ofi_silent_writes() > 0); /* over tcp, one completion covers several writes, because completions come in order */
 	pair_close(&p);
 	reset(NULL);
 	pair_open(&p, 4, NULL);

@@ -178,7 +178,7 @@ static void puts_raise_their_steps_in_order(void **state)
 	two_ends_close(&e);
 }
 
-/* Memory that is freed, and other memory at the same address: the NIC must not write to the old pages. */
+/* Free registered memory and map other memory at its address: the NIC must not write to the old pages. */
 static void new_memory_at_an_old_address_is_registered_anew(size_t cache_bytes)
 {
 	enum { BYTES = 1 << 16 };
@@ -210,7 +210,7 @@ static void registers_new_memory_at_an_old_address(void **state)
 	new_memory_at_an_old_address_is_registered_anew(1 << 20);
 }
 
-/* A key gives no information about another one: no two of many keys are close to each other. */
+/* Check that no two of many keys are close to each other, so that one key does not help to guess another one. */
 static void keys_of_libfabric_cannot_be_guessed(void **state)
 {
 	enum { MANY = 64, NEAR = 1 << 20 };
@@ -237,8 +237,7 @@ static void keys_of_libfabric_cannot_be_guessed(void **state)
 	two_ends_close(&e);
 }
 
-/* A source can be sent, but the peer cannot write it: neither through a receive or an offer,
- * nor with the key. */
+/* Memory that is registered as a source can be sent, but the peer cannot write to it: not by a receive or an offer, nor with the key. */
 static void a_source_can_be_sent_but_not_written(void **state)
 {
 	gpul_rdma_region *regions[2];
@@ -278,7 +277,7 @@ static void a_source_can_be_sent_but_not_written(void **state)
 	two_ends_close(&e);
 }
 
-/* A flush is local to this end: it changes nothing at the peer. */
+/* A flush reads memory of this end, and must not change anything at the peer. */
 static void a_flush_writes_nothing(void **state)
 {
 	gpul_rdma_region *regions[2];
@@ -399,7 +398,7 @@ static void messages_of_a_peer_that_has_ended_are_received_first(void **state)
 
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(gpul_rdma_irecv(e.conn[0], &target, 1, 0, i ? &received : &first, &err), GPUL_OK);
-	send_and_wait(&e, &source, first); /* now the slot of the second message has been written, too */
+	send_and_wait(&e, &source, first); /* after this, the slot for the second message has been written, too */
 	memset(buffers[0], 0, 30000);
 	fill(buffers[1], 30000, 3);
 	assert_int_equal(gpul_rdma_isend(e.conn[1], &source, 20000, &sent, &err), GPUL_OK);
@@ -407,8 +406,7 @@ static void messages_of_a_peer_that_has_ended_are_received_first(void **state)
 		fail_msg("send: %s", err.text);
 	gpul_rdma_conn_close(e.conn[1]);
 	e.conn[1] = NULL;
-	while (!why.status) /* the watching thread reads the peer's last messages; this end has
-			      * made no progress since */
+	while (!why.status) /* only the watching thread reads, because this end makes no progress */
 		gpul_rdma_conn_failed(e.conn[0], &why);
 	if (gpul_rdma_wait(e.conn[0], received, NULL, &err))
 		fail_msg("receive: %s", err.text);

@@ -80,7 +80,7 @@ static void close_server(struct server *s)
 	gpul_rdma_close(s->r);
 }
 
-/* Connect with a secret; returns the status, and closes the connection. */
+/* Connect with a secret and close the connection; returns the status of the connect. */
 static gpul_status try_connect(struct server *s, const char *with, const gpul_rdma_identity *as, gpul_error *err)
 {
 	gpul_rdma *r = open_with(with);
@@ -92,7 +92,7 @@ static gpul_status try_connect(struct server *s, const char *with, const gpul_rd
 	return st;
 }
 
-/* A rank with the secret connects, whatever other clients have done before. */
+/* Check that a client with the right secret can connect, whatever other clients have done before. */
 static void serves_the_right_client(struct server *s)
 {
 	gpul_rdma_conn_info info;
@@ -134,13 +134,13 @@ static void both_sides_need_the_same_secret(void **state)
 		end_accept(&s);
 		assert_int_equal(s.st, GPUL_ESYS);
 		assert_int_equal(s.err.native, ETIMEDOUT);
-		if (strncmp(wrong[i].text, "the client", 10) == 0) { /* the server refused it */
+		if (strncmp(wrong[i].text, "the client", 10) == 0) { /* the server has refused the client */
 			char uid[40];
 
 			snprintf(uid, sizeof uid, "(uid %u): the client has", (unsigned)getuid());
 			assert_non_null(strstr(s.err.text, "refused 127.0.0.1:"));
 			assert_non_null(strstr(s.err.text, uid));
-		} else { /* it has detected the wrong proof and disconnected */
+		} else { /* the client has detected the server's wrong proof and disconnected */
 			assert_non_null(strstr(s.err.text, "refused 127.0.0.1:"));
 			assert_non_null(strstr(s.err.text, ": the client did not prove that it knows the secret"));
 		}
@@ -150,7 +150,7 @@ static void both_sides_need_the_same_secret(void **state)
 	}
 }
 
-/* A listener with a secret of its own does not accept that of the device. */
+/* A listener that has its own secret does not accept the secret of the device. */
 static void a_listener_may_have_its_own_secret(void **state)
 {
 	const char *const own = "known to this listener's peer only", *const tried[] = { secret, NULL, "", own };
@@ -230,7 +230,7 @@ static void send_frame(int fd, const gpul_rdma_frame *f)
 	assert_int_equal(send(fd, bytes, n, MSG_NOSIGNAL), n);
 }
 
-/* Receive one frame; its type, or 0 at the end of the connection. */
+/* Receive one frame; returns its type, or 0 at the end of the connection. */
 static unsigned receive_frame(int fd, gpul_rdma_frame *out)
 {
 	unsigned char bytes[GPUL_RDMA_FRAME_BYTES];
@@ -246,7 +246,7 @@ static unsigned receive_frame(int fd, gpul_rdma_frame *out)
 	return 0;
 }
 
-/* Identify as a rank, and answer the challenge with the proof that fits it (or with one for another nonce). */
+/* Identify as a rank, and reply to the challenge with a new *proof or, with replay, with an earlier one, which is for another nonce. */
 static unsigned prove(int fd, const gpul_rdma_frame *identify, gpul_rdma_frame *proof, bool replay)
 {
 	unsigned char key[GPUL_SHA256_BYTES];
@@ -276,7 +276,7 @@ static void a_proof_is_good_for_one_connection(void **state)
 	assert_true(gpul_rdma_make_nonce(identify.credentials.nonce));
 	start_accept(&s, &mine, 2000);
 	fd = raw_client(&s);
-	assert_int_equal(prove(fd, &identify, &proof, false), 0); /* proved, then closed without a HELLO */
+	assert_int_equal(prove(fd, &identify, &proof, false), 0); /* the server closes after a valid proof without a HELLO */
 	close(fd);
 	fd = raw_client(&s);
 	assert_int_equal(prove(fd, &identify, &proof, true), GPUL_RDMA_REFUSED);
@@ -287,7 +287,7 @@ static void a_proof_is_good_for_one_connection(void **state)
 	close_server(&s);
 }
 
-/* The server's own proof, sent back, is refused. */
+/* A client that sends the server's own proof back is refused. */
 static void a_proof_cannot_be_reflected(void **state)
 {
 	gpul_rdma_frame identify = { .type = GPUL_RDMA_IDENTIFY, .credentials.identity = mine }, answer;
@@ -333,7 +333,7 @@ static void the_order_of_the_frames_is_checked(void **state)
 			send_frame(fd, &(gpul_rdma_frame){ .type = orders[i][k] });
 		while ((type = receive_frame(fd, &f)) == GPUL_RDMA_CHALLENGE)
 			;
-		assert_int_equal(type, 0); /* closed */
+		assert_int_equal(type, 0); /* the server has closed the connection */
 		close(fd);
 	}
 	end_accept(&s);
@@ -341,8 +341,7 @@ static void the_order_of_the_frames_is_checked(void **state)
 	close_server(&s);
 }
 
-/* More silent clients than places, half frames, invalid data: the right client is still
- * served. */
+/* Despite more silent clients than the listener has room for, half frames and invalid data, the right client is still served. */
 static void strangers_do_not_keep_the_right_client_out(void **state)
 {
 	gpul_rdma_frame identify = { .type = GPUL_RDMA_IDENTIFY, .credentials.identity = mine };
@@ -360,7 +359,7 @@ static void strangers_do_not_keep_the_right_client_out(void **state)
 		if (i % 4 == 1)
 			assert_true(send(fds[i], bytes, (size_t)i % n, MSG_NOSIGNAL) >= 0); /* half an IDENTIFY */
 		else if (i % 4 == 2)
-			assert_true(send(fds[i], bytes, n, MSG_NOSIGNAL) >= 0); /* no PROOF follows */
+			assert_true(send(fds[i], bytes, n, MSG_NOSIGNAL) >= 0); /* a whole IDENTIFY, but no PROOF follows */
 		else if (i % 4 == 3)
 			assert_true(send(fds[i], rubbish, sizeof rubbish - 1, MSG_NOSIGNAL) >= 0);
 	}
@@ -371,7 +370,7 @@ static void strangers_do_not_keep_the_right_client_out(void **state)
 	close_server(&s);
 }
 
-/* A time-out names a client that sent nothing, or invalid data. */
+/* The error after a time-out names a client that sent nothing or invalid data. */
 static void a_time_out_names_a_stranger(void **state)
 {
 	const struct {

@@ -10,14 +10,14 @@ struct two_ends {
 	gpul_rdma_conn *conn[2];
 };
 
-/* The backend that a test uses: $GPULOAD_TEST_BACKEND ("verbs" in a guest), or libfabric. */
+/* Return the backend that a test uses: $GPULOAD_TEST_BACKEND ("verbs" in the virtual machine of the tests), or libfabric. */
 const char *two_ends_backend(void);
 
 /* Open both sides with the same description and connect them; fails the test on an error. */
 void two_ends_open(const gpul_rdma_desc *desc, struct two_ends *out);
 void two_ends_close(struct two_ends *ends);
 
-/* Connect once more, with the same devices. */
+/* Open one more connection between the same devices. */
 void two_ends_connect(struct two_ends *ends, gpul_rdma_conn *conn[2]);
 
 /* Make progress on both ends until the request of one end has ended; returns its status. */

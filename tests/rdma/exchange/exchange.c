@@ -23,8 +23,8 @@ static struct {
 	gpul_rdma_desc desc;
 	wishes wishes;
 	const char *role, *listen, *disturb;
-	unsigned connections; /* at once, and for `serve` before it ends */
-	size_t bytes;         /* that `open` registers */
+	unsigned connections; /* number of simultaneous connections; `serve` ends after this many */
+	size_t bytes;         /* number of bytes that the command `open` registers */
 	bool fails;           /* the connections must fail, within the announced time after the disturbance */
 	int connect_ms;
 } set = {
@@ -37,8 +37,8 @@ static struct {
 };
 
 static gpul_rdma *device;
-static _Atomic uint64_t disturbed_ns; /* when the command of --disturb has ended */
-static atomic_bool disturbing;        /* it has started */
+static _Atomic uint64_t disturbed_ns; /* time at which the command of --disturb ended; 0: not yet */
+static atomic_bool disturbing;        /* the command of --disturb has started */
 static pthread_t disturber;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -83,7 +83,7 @@ static int usage(void)
 	return 2;
 }
 
-/* "100M", "64K" */
+/* Parse a size such as "100M" or "64K". */
 static uint64_t size_of(const char *text)
 {
 	char *end;
@@ -241,7 +241,7 @@ static void begun(void)
 	pthread_once(&once, start_disturber);
 }
 
-/* With --fails: right is a failure of the connection, within the announced time after the disturbance. */
+/* Check the result with --fails: the connection must have failed within the announced time after the disturbance. */
 static gpul_status judge_failure(const session *s, gpul_status st, const gpul_error *seen, gpul_error *err)
 {
 	const uint64_t now = gpul_clock_ns(), since = atomic_load(&disturbed_ns);
@@ -250,7 +250,7 @@ static gpul_status judge_failure(const session *s, gpul_status st, const gpul_er
 	gpul_rdma_conn_failed(s->conn, &why);
 	if (!st)
 		return gpul_fail(err, GPUL_EFORMAT, 0, "no error, but one was expected");
-	/* On a busy machine the connection can end before the command has, or by the client's disturbance before the server begins its own. */
+	/* On a busy machine the connection can fail before the --disturb command ends or, in the server, before its own command starts. */
 	if (!why.status || (!since && !s->serving && !atomic_load(&disturbing)) || !strstr(seen->text, s->info.peer))
 		return gpul_fail(err, st, seen->native, "not the expected error: %.200s", seen->text);
 	if (!since) {
@@ -330,7 +330,7 @@ static int connect_all(void)
 	return join_all(threads, set.connections);
 }
 
-/* Serve this number of connections at once, or any number one after the other. */
+/* Serve the given number of connections simultaneously, or any number one after the other. */
 static int serve_all(gpul_error *err)
 {
 	gpul_rdma_listener *listener = NULL;

@@ -21,10 +21,10 @@ enum {
 	WINDOW = 4, /* items in flight, in each direction */
 	PUT_SLOTS = 8,
 	LANES = 4,
-	PAD = 256,           /* between neighbouring buffers */
+	PAD = 256,           /* bytes between neighbouring buffers */
 	SPARE = 70000,       /* a buffer may be larger than its message by this number of
 				  * bytes */
-	MULTI_BYTES = 65536, /* limit of the bytes of a buffer of a multi-receive */
+	MULTI_BYTES = 65536, /* maximum size of a buffer of a multi-receive */
 	PUT_BYTES = 65536,
 	NOTE_TAG = 0x6e6f7465,
 };
@@ -32,7 +32,7 @@ enum {
 /* ---- pattern.c: bytes that depend on their place ------------------------------------------------------------------ */
 
 void pattern_fill(unsigned char *at, uint64_t bytes, uint64_t seed);
-/* The index of the first wrong byte, or `bytes`. */
+/* Return the index of the first wrong byte; `bytes`: all are right. */
 uint64_t pattern_check(const unsigned char *at, uint64_t bytes, uint64_t seed);
 uint64_t mix(uint64_t x);
 
@@ -42,37 +42,37 @@ uint64_t mix(uint64_t x);
 typedef struct plan {
 	uint64_t seed;
 	uint32_t connection, round, n_items, n_puts;
-	uint64_t max_bytes;     /* of a message */
-	uint64_t segment_bytes; /* of the connection: most bytes of a message of a multi-receive */
+	uint64_t max_bytes;     /* maximum size of a message */
+	uint64_t segment_bytes; /* segment size of the connection, the maximum size of a message of a multi-receive */
 } plan;
 
 typedef struct part {
-	uint64_t bytes, room; /* of the message, of its buffer */
-	uint64_t offset;      /* of the buffer in its slot; the same in both ends, but see the next two */
-	uint32_t from, to;    /* added to the offset by the sender, by the receiver: the alignment */
+	uint64_t bytes, room; /* size of the message; size of its buffer */
+	uint64_t offset;      /* offset of the buffer in its slot, before `from` or `to` is added */
+	uint32_t from, to;    /* added to the offset by the sender, and by the receiver, to vary the alignment */
 	uint32_t tag;
-	uint64_t seed; /* of the bytes */
+	uint64_t seed; /* seed of the content */
 } part;
 
 /* One receive: a message, or the messages of a multi-receive. */
 typedef struct item {
 	unsigned n;
 	part parts[GPUL_RDMA_MAX_PARTS];
-	unsigned order[GPUL_RDMA_MAX_PARTS]; /* order in which the messages are sent */
+	unsigned order[GPUL_RDMA_MAX_PARTS]; /* order in which the sender sends the messages */
 } item;
 
-/* Item k of the direction from the client (0) or from the server (1). */
+/* Make item k of a direction: 0 is from the client, 1 from the server. */
 void item_make(const plan *p, unsigned direction, uint32_t k, item *out);
-/* Bytes that a slot for any item needs. */
+/* Return the size of a slot that is large enough for any item. */
 uint64_t slot_bytes(uint64_t max_bytes);
-/* Put k: its bytes, its alignment (0 to 63), the seed of its bytes. */
+/* Return the size of put k; *align (0 to 63) and *seed are set to its alignment and the seed of its content. */
 uint64_t put_make(const plan *p, unsigned direction, uint64_t k, uint32_t *align, uint64_t *seed);
 
 /* ---- session.c: one connection -------------------------------------------------------------------------------------- */
 
 typedef enum note_kind { NOTE_HELLO = 1, NOTE_ROUND, NOTE_FAULT, NOTE_CHECKED, NOTE_END } note_kind;
 
-/* A control message, plain bytes. */
+/* A control message between the two processes. */
 typedef struct note {
 	uint32_t kind, deadline_ms;
 	plan plan;                    /* NOTE_HELLO: connection and max_bytes; NOTE_ROUND */
@@ -80,10 +80,10 @@ typedef struct note {
 	uint32_t fault, outstanding;  /* NOTE_FAULT */
 } note;
 
-/* Words that the peer raises. */
+/* Words in the memory of this end that the peer raises by signals of puts. */
 typedef struct words {
-	uint64_t steps[LANES]; /* puts that have arrived */
-	uint64_t checked;      /* this end's puts that the peer has checked */
+	uint64_t steps[LANES]; /* for each lane: number of puts that have arrived */
+	uint64_t checked;      /* number of this end's puts that the peer has checked */
 	uint64_t kill;         /* 1: this process must kill itself */
 } words;
 
@@ -94,7 +94,7 @@ typedef struct memory {
 } memory;
 
 typedef struct totals {
-	uint64_t messages, puts, bytes; /* sent */
+	uint64_t messages, puts, bytes; /* totals of what this end has sent */
 } totals;
 
 typedef struct session {
@@ -108,7 +108,7 @@ typedef struct session {
 	memory word_memory;
 	words *words; /* in word_memory */
 	gpul_rdma_remote peer_puts, peer_words;
-	uint64_t slot;                    /* bytes of a slot */
+	uint64_t slot;                    /* size of a slot in bytes */
 	uint32_t n_slots;                 /* WINDOW, or the number of items in a round, if that is smaller */
 	uint64_t puts_sent, puts_checked; /* counts since the start of the connection */
 	totals totals;
@@ -118,8 +118,8 @@ typedef struct session {
 typedef struct wishes {
 	uint64_t seed, max_bytes;
 	uint32_t n_items, n_puts, rounds;
-	double seconds;  /* repeat rounds for this time; 0: see rounds */
-	int deadline_ms; /* of each request */
+	double seconds;  /* repeat rounds for this time; 0: run `rounds` rounds */
+	int deadline_ms; /* deadline of each request */
 	int fault;       /* index of a fault; -1: none */
 	unsigned outstanding;
 	void (*begun)(void); /* called before the first round; NULL: none */
@@ -133,7 +133,7 @@ void session_close(session *s);
 /* Send a note; receive the next one, which must be of this kind (0: any). */
 gpul_status session_tell(session *s, const note *n, gpul_error *err);
 gpul_status session_hear(session *s, note_kind kind, note *out, gpul_error *err);
-/* A buffer inside memory. */
+/* Describe a buffer inside a memory. */
 gpul_rdma_buffer buffer_in(const memory *m, uint64_t offset, uint64_t bytes, uint32_t tag);
 /* Yield the CPU at intervals, because the peer may need it. */
 void relax(unsigned *turns, bool idle);
@@ -141,9 +141,9 @@ void relax(unsigned *turns, bool idle);
 /* ---- messages.c, puts.c: what runs at the same time in a round -------------------------------------------------- */
 
 typedef struct sends {
-	uint32_t begun, ended; /* items */
+	uint32_t begun, ended; /* numbers of items */
 	gpul_rdma_request requests[WINDOW][GPUL_RDMA_MAX_PARTS];
-	unsigned n_requests[WINDOW]; /* posted so far, of the item in that slot */
+	unsigned n_requests[WINDOW]; /* number of requests that are posted for the item in each slot */
 	unsigned n_ended[WINDOW];
 } sends;
 
@@ -152,16 +152,16 @@ typedef struct receives {
 	gpul_rdma_request requests[WINDOW];
 } receives;
 
-/* Make all possible progress; *did: set to true if there was some. */
+/* Make all progress that is possible without waiting; *did is set to true if there was any. */
 gpul_status sends_step(session *s, const plan *p, sends *x, bool *did, gpul_error *err);
 gpul_status receives_step(session *s, const plan *p, receives *x, bool *did, gpul_error *err);
 
 typedef struct put_stream {
 	uint64_t until; /* number of the last put of this round */
 	gpul_rdma_request requests[PUT_SLOTS];
-	uint64_t posted, ended; /* as session.puts_sent */
+	uint64_t posted, ended; /* counted like session.puts_sent */
 	gpul_rdma_request acknowledgement;
-	uint64_t acknowledged; /* as session.puts_checked */
+	uint64_t acknowledged; /* counted like session.puts_checked */
 	uint64_t waits_since_ns;
 } put_stream;
 

@@ -88,7 +88,7 @@ static gpul_status post_put(session *s, uint64_t wrong_key, gpul_error *err)
 	return gpul_rdma_put(s->conn, &put, 0, &ignored, err);
 }
 
-/* The actions of an end that cause a fault, or that the fault affects. */
+/* Do what causes the fault, or what the fault affects, on this end. */
 static gpul_status act(session *s, enum fault f, gpul_error *err)
 {
 	switch (f) {
@@ -111,7 +111,7 @@ static gpul_status act(session *s, enum fault f, gpul_error *err)
 
 /* ---- death -------------------------------------------------------------------------------------------------------------- */
 
-/* Continue until the peer requests the death of this process. */
+/* Make progress until the peer tells this process to kill itself. */
 static gpul_status be_killed(session *s, gpul_error *err)
 {
 	uint64_t end_ns = UINT64_MAX;
@@ -128,7 +128,7 @@ static gpul_status be_killed(session *s, gpul_error *err)
 	return st;
 }
 
-/* Make the peer kill itself: put a step that it waits for.  A put arrives even when sends are outstanding. */
+/* Make the peer kill itself by raising its word `kill`.  A put is used because it arrives even when sends are outstanding. */
 static gpul_status kill_peer(session *s, gpul_rdma_request *out, gpul_error *err)
 {
 	const gpul_rdma_put_desc put = {
@@ -151,7 +151,7 @@ static gpul_status begin_outstanding(session *s, enum outstanding what, gpul_err
 	}
 }
 
-/* Wait without any request: only the watching thread can detect the peer's death. */
+/* Wait without an active request, so that only the library's watching thread can detect the peer's death. */
 static gpul_status wait_idle(session *s, gpul_rdma_request last, uint64_t limit_ns, gpul_error *err)
 {
 	struct pollfd p = { .fd = gpul_rdma_conn_fd(s->conn), .events = POLLIN };

@@ -18,7 +18,7 @@ static uint64_t seed_of(const plan *p, unsigned direction, unsigned stream, uint
 	return mix(mix(p->seed + p->connection * 2 + direction) + mix(p->round * 2 + stream) + k);
 }
 
-/* Size class k among those with at most `most` bytes. */
+/* Return size class k of the classes of at most `most` bytes. */
 static uint64_t class_at(uint64_t k, uint64_t most)
 {
 	unsigned n = 0;
@@ -28,7 +28,7 @@ static uint64_t class_at(uint64_t k, uint64_t most)
 	return classes[k % n];
 }
 
-/* A third of the buffers has the size of its message, a third some bytes more, and a third many. */
+/* Return the size of a buffer: in a third of the cases that of its message, in a third a few bytes more, in a third many more. */
 static uint64_t room_for(uint64_t bytes, uint64_t random)
 {
 	switch (random % 3) {

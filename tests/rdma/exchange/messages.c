@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { BEFORE = 16, BEHIND = 80, CANARY = 0xc5 }; /* bytes around a message that must not change */
+enum { BEFORE = 16, BEHIND = 80, CANARY = 0xc5 }; /* numbers of bytes before and after a message that must keep the value CANARY */
 
 /* ---- send --------------------------------------------------------------------------------------------------------- */
 

@@ -102,7 +102,7 @@ static gpul_status acknowledge(session *s, put_stream *x, bool *did, gpul_error 
 	return st;
 }
 
-/* Steps have no request at the receiver: this is their deadline. */
+/* Fail if the next put does not arrive in time; a receiver has no request for puts, so the library has no deadline for them. */
 static gpul_status check_time(const session *s, put_stream *x, bool did, gpul_error *err)
 {
 	if (did || x->until == 0 || puts_done(s, x)) {

@@ -55,7 +55,7 @@ static gpul_status create_buffers(session *s, const plan *p, gpul_error *err)
 	return st;
 }
 
-/* Offer the memory for puts to the peer. */
+/* Write the address and key of the memory for the peer's puts to a note. */
 static gpul_status write_offers(const session *s, note *out, gpul_error *err)
 {
 	const uint64_t puts = (uint64_t)(uintptr_t)(s->in.at + s->n_slots * s->slot);
@@ -200,7 +200,7 @@ static gpul_status begin_server(session *s, gpul_error *err)
 	return st ? st : session_tell(s, &hello, err);
 }
 
-/* The client closes first. */
+/* Wait until the client has closed the connection, because the client must close first. */
 static gpul_status await_close(session *s, gpul_error *err)
 {
 	const uint64_t end_ns = gpul_clock_ns() + 10000000000;
@@ -214,7 +214,7 @@ static gpul_status await_close(session *s, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* Answer the last note.  The client closes when it has the answer, which may be before this end knows that it has arrived. */
+/* Reply to the last note.  The client closes when it has the reply, which may be before this end gets the completion of the reply. */
 static gpul_status end_server(session *s, gpul_error *err)
 {
 	gpul_error why = { 0 };
@@ -241,8 +241,7 @@ gpul_status session_server(session *s, const wishes *w, gpul_error *err)
 	while (!st) {
 		st = session_hear(s, 0, &n, err);
 		if (!st && n.kind == NOTE_FAULT) {
-			/* The client waits for this, so that its failure does not arrive before
-			 * its note. */
+			/* The client waits for this reply before it causes the fault, so that the fault does not overtake its note. */
 			(void)session_tell(s, &(note){ .kind = NOTE_CHECKED }, NULL);
 			return fault_server(s, &n, err);
 		}

@@ -10,9 +10,9 @@ enum { MAX_STREAMS = 4, MAX_WAITING = 512 };
 
 struct fake_event {
 	int waiting;
-}; /* how many records of it have not been executed */
+}; /* waiting: number of its records that have not been executed */
 
-struct work { /* a copy, or the record of an event */
+struct work { /* a queued copy or cuEventRecord */
 	void *to;
 	const void *from;
 	size_t bytes;
@@ -26,7 +26,7 @@ struct fake_stream {
 };
 
 static fake_gpu state;
-static const gpul_driver *memory; /* the driver below this one */
+static const gpul_driver *memory; /* the fake driver that this one extends */
 static struct fake_stream streams[MAX_STREAMS];
 
 fake_gpu *fake_gpu_state(void)
@@ -182,7 +182,7 @@ static unsigned long long attribute(CUpointer_attribute which, const fake_segmen
 	case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
 		return s->kind == GPUL_RDMA_DEVICE && !s->not_for_nics;
 	default:
-		return 0; /* the ordinal */
+		return 0; /* the device ordinal, which is 0 */
 	}
 }
 

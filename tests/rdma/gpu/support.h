@@ -9,7 +9,7 @@
 extern const gpul_driver *drv;
 extern gpul_context context;
 
-/* Open them.  Returns false, after a message, when there is no driver. */
+/* Open driver and context.  Prints a message and returns false if there is no driver. */
 bool open_gpu(void);
 
 /* Call through drv; the test fails if the call does. */

@@ -13,7 +13,7 @@
 
 enum { STAGES = 4, STAGE_BYTES = 4096, ALL_BYTES = 2 * STAGES * STAGE_BYTES };
 
-static unsigned char gpu_memory[ALL_BYTES]; /* stands for device memory */
+static unsigned char gpu_memory[ALL_BYTES]; /* plays the role of device memory */
 
 static gpul_rdma_copies *create_copies(const gpul_driver **drv)
 {
@@ -35,7 +35,7 @@ static unsigned char *stage(const gpul_rdma_copies *c, unsigned i)
 	return (unsigned char *)gpul_rdma_copies_stages(c) + (size_t)i * STAGE_BYTES;
 }
 
-/* The copy of stage i; its id is i + 100. */
+/* Make the copy operation of stage i, with id i + 100. */
 static gpul_rdma_op copy_of(const gpul_rdma_copies *c, gpul_rdma_op_kind kind, unsigned i, uint32_t bytes)
 {
 	return (gpul_rdma_op){ .kind = (uint8_t)kind,
@@ -82,7 +82,7 @@ static void copies_bytes_both_ways(void **state)
 	assert_true(ids[0] == 100 && ids[1] == 101 && ids[2] == 100 + STAGES);
 	assert_false(gpul_rdma_copies_busy(c));
 	assert_memory_equal(stage(c, 0), gpu_memory, STAGE_BYTES);
-	assert_int_equal(stage(c, 1)[0], 0); /* 0 bytes */
+	assert_int_equal(stage(c, 1)[0], 0); /* nothing was copied, because the operation has 0 bytes */
 	for (int i = 0; i < 777; i++)
 		assert_int_equal(gpu_memory[STAGES * STAGE_BYTES + i], 0xab);
 	assert_int_equal(gpu_memory[STAGES * STAGE_BYTES + 777],
@@ -108,7 +108,7 @@ static void one_event_stands_behind_the_copies_of_one_post(void **state)
 	fake_gpu_run(2); /* the two copies of the first post, not its event */
 	queries = fake_gpu_state()->n_event_queries;
 	assert_int_equal(poll_copies(c, ids, 8), 0);
-	assert_int_equal(fake_gpu_state()->n_event_queries, queries + 1); /* only the oldest */
+	assert_int_equal(fake_gpu_state()->n_event_queries, queries + 1); /* poll queries only the oldest event */
 	fake_gpu_run(2);
 	assert_int_equal(poll_copies(c, ids, 1), 1);
 	assert_int_equal(ids[0], 100);
@@ -122,7 +122,7 @@ static void one_event_stands_behind_the_copies_of_one_post(void **state)
 	assert_true(ids[0] == 102 && ids[1] == 103);
 	queries = fake_calls();
 	assert_int_equal(poll_copies(c, ids, 8), 0);
-	assert_int_equal(fake_calls(), queries); /* nothing in flight: no call of the driver */
+	assert_int_equal(fake_calls(), queries); /* with no copy in flight, poll makes no driver call */
 	gpul_rdma_copies_destroy(c);
 	assert_int_equal(fake_alive(), 0);
 }
@@ -140,7 +140,7 @@ static void starts_at_most_one_copy_for_each_stage(void **state)
 	ops[STAGES + 1] = copy_of(c, GPUL_RDMA_OP_COPY_IN, STAGES, 8);
 	assert_int_equal(post(c, ops, STAGES + 2), STAGES);
 	assert_int_equal(post(c, ops + STAGES, 2), 0);
-	assert_int_equal(post(c, ops + STAGES + 1, 1), 1); /* the other direction has room */
+	assert_int_equal(post(c, ops + STAGES + 1, 1), 1); /* the stages of the other direction are free */
 	fake_gpu_run(9);
 	assert_int_equal(post(c, ops + STAGES, 1), 0); /* there is room again only after poll has
 							     * reported */
@@ -205,7 +205,7 @@ static void refuses_operations_that_are_not_its_own(void **state)
 		else if (i == 1)
 			op.local -= ALL_BYTES;
 		else if (i == 2)
-			op.local += STAGE_BYTES - 63; /* one byte too far */
+			op.local += STAGE_BYTES - 63; /* ends one byte after the stage */
 		else if (i == 3)
 			op.bytes = STAGE_BYTES + 1;
 		else
@@ -214,7 +214,7 @@ static void refuses_operations_that_are_not_its_own(void **state)
 		assert_int_equal(n_posted, 0);
 		assert_int_equal(why.status, GPUL_EINVAL);
 		assert_string_equal(why.call, "staging copy");
-		/* The first failure is kept. */
+		/* Later calls report the first failure. */
 		assert_int_equal(gpul_rdma_copies_post(c, &good, 1, &n_posted, &again), GPUL_EINVAL);
 		assert_string_equal(again.what, why.what);
 		assert_int_equal(gpul_rdma_copies_poll(c, &id, 1, &n_posted, NULL), GPUL_EINVAL);
@@ -240,7 +240,7 @@ static void refuses_wrong_numbers(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
 		assert_int_equal(gpul_rdma_copies_create(drv, 0, wrong[i].n, wrong[i].bytes, &c, NULL), GPUL_EINVAL);
-	assert_int_equal(gpul_rdma_copies_create(drv, 7, 1, 4096, &c, NULL), GPUL_EINVAL); /* no such GPU */
+	assert_int_equal(gpul_rdma_copies_create(drv, 7, 1, 4096, &c, NULL), GPUL_EINVAL); /* GPU 7 does not exist */
 	assert_null(c);
 	assert_int_equal(fake_alive(), 0);
 }
@@ -263,7 +263,7 @@ static void a_create_that_fails_undoes_everything(void **state)
 			assert_int_equal(fake_alive(), 0);
 			if (n > calls)
 				break;
-			continue; /* AUTO used another kind of memory */
+			continue; /* create succeeded, because it fell back to another kind of memory */
 		}
 		n_failed++;
 		assert_null(c);
@@ -275,8 +275,7 @@ static void a_create_that_fails_undoes_everything(void **state)
 	assert_true(n_failed > 100); /* each event has failed once */
 }
 
-/* After any failure the record is set, destroy waits for the copies in flight, and nothing
- * leaks. */
+/* After each failure the reason is recorded, destroy waits for the copies in flight, and nothing leaks. */
 static void each_call_of_post_and_poll_may_fail(void **state)
 {
 	(void)state;

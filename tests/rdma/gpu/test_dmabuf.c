@@ -18,7 +18,7 @@ enum { GRAIN = 2 << 20 };
 
 static gpul_context context;
 
-/* A fresh driver whose device memory from BASE on is made of n allocations, the i-th of i + 1 times GRAIN. */
+/* Return a new fake driver with n adjacent allocations from address BASE; allocation i has (i + 1) * GRAIN bytes. */
 static const gpul_driver *with_segments(unsigned n)
 {
 	const gpul_driver *drv = fake_gpu_driver(0, CUDA_SUCCESS);
@@ -132,7 +132,7 @@ static void exports_each_allocation_by_itself(void **state)
 	unsigned n = 0;
 
 	(void)state;
-	/* From the middle of the first to the middle of the last. */
+	/* Export from the middle of the first allocation to the middle of the last one. */
 	assert_int_equal(gpul_rdma_dmabuf_export(drv, BASE + GRAIN / 2 + 3, bytes, GPUL_RDMA_DMABUF_PCIE, d, &n, NULL), GPUL_OK);
 	assert_int_equal(n, 4);
 	assert_int_equal(fake_gpu_state()->export_flags, 1);
@@ -150,7 +150,7 @@ static void exports_each_allocation_by_itself(void **state)
 	done();
 }
 
-/* A range of many allocations is one dma-buf, if its size shows that the driver has exported them all. */
+/* A range of many allocations is exported as one dma-buf, if the size of the dma-buf shows that it contains all of them. */
 static void exports_many_allocations_as_one_dmabuf(void **state)
 {
 	const int fds = count_fds();
@@ -213,7 +213,7 @@ static void refuses_what_is_not_device_memory(void **state)
 	assert_int_equal(export_at(drv, BASE, 1, 0, &err[4]), GPUL_EINVAL);
 	assert_non_null(strstr(err[4].text, "its pages move"));
 	drv = with_segments(2);
-	fake_gpu_state()->segments[1].at += GRAIN; /* a hole */
+	fake_gpu_state()->segments[1].at += GRAIN; /* leaves an unmapped hole before this allocation */
 	assert_int_equal(export_at(drv, BASE + 1, 2 * GRAIN, 0, &err[5]), GPUL_EINVAL);
 	assert_non_null(strstr(err[5].text, "2097151 bytes into the range"));
 }

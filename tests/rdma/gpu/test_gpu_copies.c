@@ -17,11 +17,11 @@ enum { STAGES = 8, STAGE_BYTES = 1 << 20, MEMORY_BYTES = STAGES * STAGE_BYTES, R
 struct copier {
 	gpul_rdma_copies *copies;
 	gpul_mem *from, *to;    /* device memory */
-	uint32_t bytes[STAGES]; /* of each segment */
+	uint32_t bytes[STAGES]; /* size of each segment */
 	unsigned shift;         /* misaligns the segments */
 	uint64_t ns;
 	gpul_rdma_failure why;
-	const char *problem; /* NULL: none */
+	const char *problem; /* error of the thread; NULL: none */
 };
 
 static unsigned char pattern(unsigned seed, size_t i)
@@ -41,7 +41,7 @@ static void fill_device(gpul_mem *m, unsigned seed)
 	free(bytes);
 }
 
-/* Post n copies and wait until all are reported, in their order for each direction; false: a problem. */
+/* Post n copies and wait until all are reported, those of each direction in order; false: t->problem is set. */
 static bool run_copies(struct copier *t, const gpul_rdma_op *ops, unsigned n)
 {
 	unsigned n_posted = 0, n_ended = 0;
@@ -124,7 +124,7 @@ static void assert_no_problem(const struct copier *t)
 		fail_msg("%s: %s: %s", t->problem, t->why.call, t->why.what);
 }
 
-/* Each segment has its bytes; between them is the first filling. */
+/* Check that each segment has its new bytes, and that the bytes between segments still have the first content. */
 static void assert_copied(const struct copier *t, unsigned seed, unsigned seed_before)
 {
 	unsigned char *bytes = malloc(MEMORY_BYTES);
@@ -220,7 +220,7 @@ static void nothing_leaks_in_many_rounds(void **state)
 		assert_int_equal(gpul_rdma_copies_create(drv, 0, 2, 4096, &c, NULL), GPUL_OK);
 		gpul_rdma_copies_destroy(c);
 	}
-	assert_in_range(count_fds(), 0, fds + 2); /* a driver may keep a few of its own */
+	assert_in_range(count_fds(), 0, fds + 2); /* a driver may keep up to two descriptors open */
 }
 
 int main(void)

@@ -97,7 +97,7 @@ static void finds_the_kind_of_memory(void **state)
 
 /* ---- dma-bufs ---------------------------------------------------------------------------------------------------- */
 
-/* When the device does not export dma-bufs, check the refusal, and skip the test. */
+/* If the device cannot export dma-bufs, check the error of an export, and skip the test. */
 static void skip_without_dmabuf(void)
 {
 	gpul_rdma_dmabuf d[GPUL_RDMA_MAX_PIECES];
@@ -116,7 +116,7 @@ static void skip_without_dmabuf(void)
 	skip();
 }
 
-/* A descriptor of a dma-buf: the link in /proc says so, and lseek() returns its size. */
+/* Check that a descriptor is a dma-buf by its link in /proc, and its size by lseek(). */
 static void assert_dmabuf(const gpul_rdma_dmabuf *d)
 {
 	char path[64], is[64] = "";
@@ -132,7 +132,7 @@ static void assert_dmabuf(const gpul_rdma_dmabuf *d)
 	assert_true(d->offset + d->bytes <= d->dmabuf_bytes);
 }
 
-/* Returns the number of pieces. */
+/* Export a range and check each dma-buf; returns the number of dma-bufs. */
 static unsigned export_and_check(uint64_t at, uint64_t bytes, gpul_rdma_dmabuf d[GPUL_RDMA_MAX_PIECES])
 {
 	gpul_error err = { 0 };
@@ -160,7 +160,7 @@ static void exports_device_memory_as_dmabuf(void **state)
 	(void)state;
 	skip_without_dmabuf();
 	m = create_memory(GPUL_MEM_DEVICE, 4 << 20);
-	/* Counted after the first export, at which a driver may open files of its own. */
+	/* Count after a first export, because a driver may open files of its own then. */
 	gpul_rdma_dmabuf_close(first, export_and_check(gpul_mem_gpu(m), 4096, first));
 	fds = count_fds();
 	for (size_t i = 0; i < sizeof starts / sizeof starts[0]; i++) {
@@ -191,11 +191,11 @@ static void exports_memory_of_cu_mem_alloc_as_dmabuf(void **state)
 		MUST(cuMemFree(small[i]));
 }
 
-/* n allocations of 1, 2, ... times the granularity, mapped next to each other. */
+/* A range of n allocations of 1, 2, ... times the granularity, mapped next to each other. */
 struct mapped_range {
 	CUdeviceptr at;
 	size_t grain, bytes;
-	size_t reserved_bytes; /* the addresses of the last granule are not mapped */
+	size_t reserved_bytes; /* the last granule is reserved, but not mapped */
 	unsigned n;
 	CUmemGenericAllocationHandle handles[12];
 };
@@ -250,7 +250,7 @@ static void exports_each_allocation_by_itself(void **state)
 	unmap_range(&r);
 }
 
-/* More allocations than pieces: the driver exports one dma-buf, or refuses with this reason. */
+/* If a range has more allocations than an export may have pieces, the driver exports it as one dma-buf, or the error gives the reason. */
 static void exports_many_allocations_as_one_dmabuf_or_says_why_not(void **state)
 {
 	gpul_rdma_dmabuf d[GPUL_RDMA_MAX_PIECES];
@@ -290,7 +290,7 @@ static void refuses_what_is_not_mapped_device_memory(void **state)
 	assert_int_equal(gpul_rdma_dmabuf_export(drv, gpul_mem_gpu(host), 4096, 0, d, &n, &err[1]), GPUL_EINVAL);
 	assert_non_null(strstr(err[1].text, "register it without a dma-buf"));
 	gpul_mem_destroy(host);
-	/* The range is longer than what is mapped.  Drivers without dma-bufs refuse it earlier. */
+	/* An export beyond the mapped range must fail; drivers without dma-bufs fail earlier, with another error. */
 	map_range(&r, 1);
 	assert_true(gpul_rdma_dmabuf_export(drv, r.at, r.bytes + 1, 0, d, &n, &err[2]) != GPUL_OK);
 	printf("partly mapped: %s\n", err[2].text);
@@ -298,7 +298,7 @@ static void refuses_what_is_not_mapped_device_memory(void **state)
 	assert_int_equal(n, 0);
 }
 
-/* The mapping by PCIe: only newer drivers have it, so both answers are right, and printed. */
+/* Only newer drivers can export a mapping over PCIe, so both results are valid; the test prints which one it got. */
 static void exports_by_pcie_or_says_why_not(void **state)
 {
 	gpul_rdma_dmabuf d[GPUL_RDMA_MAX_PIECES];

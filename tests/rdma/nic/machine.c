@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Write a path; a longer one than PATH_MAX is cut, and then not found. */
+/* Format a path; a path longer than PATH_MAX is truncated, so that it is not found. */
 __attribute__((format(printf, 2, 3))) static void write_text(char path[PATH_MAX], const char *fmt, ...)
 {
 	va_list args;
@@ -60,7 +60,7 @@ static bool write_at(const char *root, const char *folder, const char *name, con
 	return machine_file(root, path, text);
 }
 
-/* The files of a function, and its link in bus/pci/devices. */
+/* Create the files of a PCI function, and its link in bus/pci/devices. */
 static bool add_function(const char *root, const char *folder, const char *node, const char *class, const char *vendor)
 {
 	char link[PATH_MAX], target[PATH_MAX], cpus[256] = "";

@@ -20,7 +20,7 @@
  * failed, and stderr has the reason. */
 bool machine_build(const char *path, const char *root);
 
-/* Write one file or link below root, and the folders on the way. */
+/* Create one file or link below root, and the folders in its path. */
 bool machine_file(const char *root, const char *path, const char *text);
 bool machine_link(const char *root, const char *path, const char *target);
 

@@ -20,7 +20,7 @@
 
 enum { N_DEVICES = 4 };
 
-int fake_verbs_fail_at, fake_verbs_calls, fake_verbs_alive; /* for the test: dlsym() */
+int fake_verbs_fail_at, fake_verbs_calls, fake_verbs_alive; /* the test finds them with dlsym() */
 
 static struct ibv_device devices[N_DEVICES] = {
 	{ .name = "mlx5_0", .node_type = IBV_NODE_CA, .transport_type = IBV_TRANSPORT_IB },
@@ -30,7 +30,7 @@ static struct ibv_device devices[N_DEVICES] = {
 };
 static struct verbs_context contexts[N_DEVICES];
 
-/* Count a call; true: this one must fail, and errno is EIO. */
+/* Count a call; returns true, with errno EIO, if this call must fail. */
 static int fails(void)
 {
 	errno = EIO;
@@ -101,7 +101,7 @@ static int query_device_ex(struct ibv_context *ctx, const struct ibv_query_devic
 {
 	(void)input;
 	if (fails())
-		return -1; /* as older providers do: -1 and errno */
+		return -1; /* older providers return -1 and set errno */
 	memset(a, 0, bytes);
 	fill_device(ctx, &a->orig_attr);
 	a->odp_caps.general_caps = IBV_ODP_SUPPORT;
@@ -262,5 +262,5 @@ STUB(query_qp) STUB(create_ah) STUB(destroy_ah) STUB(wc_status_str) STUB(event_t
 
 #else
 extern int fake_verbs_fail_at;
-int fake_verbs_fail_at; /* without <infiniband/verbs.h> the tests that need this library are skipped */
+int fake_verbs_fail_at; /* without <infiniband/verbs.h>, this library is empty, and the tests that need it are skipped */
 #endif

@@ -66,7 +66,7 @@ static void files_may_be_missing(void **state)
 	assert_true(machine_link(t.root, "devices/pci0000:00/0000:00:01.0/infiniband/mlx5_0/device", "../../../0000:00:01.0"));
 	assert_true(machine_link(t.root, "class/infiniband/mlx5_0", "../../devices/pci0000:00/0000:00:01.0/infiniband/mlx5_0"));
 	assert_true(machine_file(t.root, "class/infiniband/mlx5_0/ports/1/empty", ""));
-	use_all(&t); /* also bus/pci is missing */
+	use_all(&t); /* bus/pci is missing, too */
 	nic = gpul_nic_at(t.topology, 0);
 	assert_string_equal(nic->pci, "");
 	assert_true(machine_link(t.root, "bus/pci/devices/0000:00:01.0", "../../../devices/pci0000:00/0000:00:01.0"));
@@ -179,8 +179,7 @@ static void a_very_deep_path_is_treated_as_no_pci_device(void **state)
 	tree_remove(&t);
 }
 
-/* A deterministic attack: replace each file and link of a machine with invalid contents, one
- * after the other. */
+/* Replace each file and link of a machine, one at a time, by invalid contents. */
 static void any_damaged_entry_leaves_the_rest_readable(void **state)
 {
 	/* clang-format off */

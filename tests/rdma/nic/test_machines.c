@@ -85,7 +85,7 @@ static void lists_the_ports_cpus_and_links_of_a_dgx(void **state)
 	assert_string_equal(nic->port[0].netdev, "ibp24s0");
 	assert_false(nic->by_netdev || nic->virtual_function);
 	assert_string_equal(gpul_nic_at(t.topology, 1)->link, "16.0 GT/s PCIe x8 of 32.0 GT/s PCIe x16");
-	assert_string_equal(gpul_nic_at(t.topology, 11)->name, "mlx5_11"); /* and not mlx5_9: sorted by number */
+	assert_string_equal(gpul_nic_at(t.topology, 11)->name, "mlx5_11"); /* names are sorted by number, so mlx5_9 comes earlier */
 	assert_null(gpul_nic_at(t.topology, 12));
 	assert_null(gpul_nic_find(t.topology, "mlx5_12"));
 	tree_remove(&t);

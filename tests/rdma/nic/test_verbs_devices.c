@@ -91,14 +91,14 @@ static void lists_the_gids_of_a_roce_device_and_chooses_one(void **state)
 	assert_true(gid_at(&d->ports[0], 3)->ipv4);
 	assert_string_equal(gid_at(&d->ports[0], 0)->type, "RoCE v1");
 	assert_true(gid_at(&d->ports[0], 0)->link_local);
-	assert_string_equal(gid_at(&d->ports[0], 0)->netdev, "lo"); /* interface 1 */
+	assert_string_equal(gid_at(&d->ports[0], 0)->netdev, "lo"); /* interface index 1 */
 	assert_int_equal(d->ports[0].mtu, 1024);
 	assert_int_equal(d->ports[0].max_mtu, 4096);
-	assert_string_equal(d->on_demand_paging, "none"); /* only the old query exists */
+	assert_string_equal(d->on_demand_paging, "none"); /* the fake library has only ibv_query_device, which does not report it */
 	assert_string_equal(d->capabilities, "xrc");
 	assert_false(d->ports[1].active);
 	assert_string_equal(d->ports[1].physical_state, "Disabled");
-	assert_int_equal(d->ports[1].chosen_gid, -1); /* only link-local */
+	assert_int_equal(d->ports[1].chosen_gid, -1); /* the port has only link-local addresses */
 	assert_non_null(strstr(d->ports[1].gid_why, "link-local"));
 	gpul_verbs_devices_free(&all);
 }
@@ -142,7 +142,7 @@ static void releases_everything_whichever_call_fails(void **state)
 		st = gpul_verbs_devices_read(&all, &err);
 		used = *calls;
 		*fail_at = 0;
-		assert_int_equal(st, n == 1 ? GPUL_EVERBS : GPUL_OK); /* a failure of one device is its .error */
+		assert_int_equal(st, n == 1 ? GPUL_EVERBS : GPUL_OK); /* if a call for one device fails, only its .error is set */
 		if (st) {
 			assert_non_null(strstr(err.text, "ibv_get_device_list"));
 			assert_null(all.at);

@@ -19,7 +19,7 @@
 #include "tests/fake/fake_verbs.h"
 
 static const struct gpul_verbs *fake;
-static struct gpul_verbs table; /* a copy, of which a test may replace functions */
+static struct gpul_verbs table; /* a copy of libibverbs' functions, some of which a test replaces */
 
 /* A fake libibverbs with n devices, and a machine in which sysfs lists them. */
 static struct tree start(int n, const char *machine)
@@ -42,7 +42,7 @@ static void end(struct tree *t)
 	tree_remove(t);
 }
 
-/* The device that is opened for a GPU: its name and the reason. */
+/* Open a device for a GPU; returns the name of the chosen device and the reason. */
 static gpul_rdma_device_info open_for(int gpu, const gpul_driver *drv, const char *device)
 {
 	const gpul_rdma_device_desc desc = { .drv = drv, .gpu = gpu, .gid_index = -1, .device = device };
@@ -106,7 +106,7 @@ static void nics_that_libibverbs_does_not_list_are_passed_over(void **state)
 	struct tree t = start(2, "fake-nics");
 
 	(void)state;
-	assert_string_equal(open_for(0, two_gpus(), NULL).name, "fake1 port 1"); /* fake2 is not there */
+	assert_string_equal(open_for(0, two_gpus(), NULL).name, "fake1 port 1"); /* fake2 does not exist */
 	end(&t);
 }
 

@@ -9,7 +9,7 @@ struct tree {
 	gpul_nic_topology *topology; /* NULL before tree_read() */
 };
 
-/* Create the folder; with a name of machines/, also its contents, and read them.  An error ends the test. */
+/* Create an empty folder or, with the name of a file in machines/, the sysfs tree of that machine, and read it.  An error ends the test. */
 struct tree tree_create(const char *machine);
 void tree_read(struct tree *t);
 void tree_remove(struct tree *t);

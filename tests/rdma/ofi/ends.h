@@ -30,7 +30,7 @@ unsigned ofi_post(struct ofi_end *e, const gpul_rdma_op *ops, unsigned n);
 /* Poll once; returns the number of events.  The poll must succeed. */
 unsigned ofi_poll(struct ofi_end *e, gpul_rdma_event *events, unsigned max);
 
-/* An operation from the memory of one end to the memory of the other. */
+/* Make a write from the memory of one end to that of the other. */
 gpul_rdma_op ofi_write_op(const struct ofi_end *from, const struct ofi_end *to, gpul_rdma_op_kind kind, uint64_t offset, uint32_t n_bytes,
 			  uint64_t id);
 

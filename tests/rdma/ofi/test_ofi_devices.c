@@ -70,7 +70,7 @@ struct entry {
 	size_t targets; /* of one write */
 };
 
-/* RDM entries are the answer to the backend's hints, all entries the answer to the other. */
+/* The fake fi_getinfo() returns the RDM entries for the backend's hints, and all entries for a query of everything. */
 static const struct entry entries[] = {
 	{ "tcp;ofi_rxm", "lo", "127.0.0.1", 8, 0, FI_EP_RDM, 4 },
 	{ "tcp;ofi_rxm", "eth0", "fd00::2", 8, 0, FI_EP_RDM, 4 },
@@ -99,7 +99,7 @@ static void fill_address(struct fi_info *i, const char *address)
 	memcpy(i->src_addr, is_v6 ? (void *)&v6 : &v4, i->src_addrlen);
 }
 
-static int answer; /* what fi_getinfo returns when it does not fail: 0, or an error */
+static int answer; /* return value of fi_getinfo(): 0, or an error */
 
 static int fake_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags, const struct fi_info *hints,
 			struct fi_info **out)
@@ -211,7 +211,7 @@ static void marks_what_the_backend_can_use_and_would_take(void **state)
 	assert_int_equal(gpul_ofi_entries_read(&e, NULL), GPUL_OK);
 	assert_true(find(&e, "tcp;ofi_rxm", "lo")->usable);
 	assert_true(find(&e, "efa", "rdmap0s6")->usable && find(&e, "efa", "rdmap0s6")->chosen);
-	assert_true(e.at[2].chosen); /* IPv4 and not the loop-back interface */
+	assert_true(e.at[2].chosen); /* IPv4 is preferred, and the loop-back interface is avoided */
 	assert_false(find(&e, "raw", "raw0")->usable);
 	assert_false(find(&e, "endpoints", "x")->usable);
 	assert_false(find(&e, "nodata", "x")->usable);
@@ -249,7 +249,7 @@ static void releases_everything_whichever_call_fails(void **state)
 		assert_int_equal(n_alive, 0);
 		if (n_calls < n) {
 			assert_int_equal(st, GPUL_OK);
-			assert_int_equal(n, 5); /* hints, query, hints, query */
+			assert_int_equal(n, 5); /* four calls can fail: hints, query, hints, query */
 			gpul_ofi_entries_free(&e);
 			return;
 		}

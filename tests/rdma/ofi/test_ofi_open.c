@@ -64,7 +64,7 @@ static void takes_an_interface_with_a_route_before_the_loopback_one(void **state
 	fake_ofi_behave()->n_entries = 1;
 	about = opened(&(gpul_rdma_device_desc){ .gpu = -1 });
 	assert_string_equal(about.name, "tcp;ofi_rxm on lo (127.0.0.1)");
-	/* No interface is up yet: IPv4, because a connection then uses the address of its socket. */
+	/* If only loop-back addresses exist, IPv4 is preferred; a connection later uses the address of its socket. */
 	fake_ofi_behave()->entries[1] = fake_ofi_behave()->entries[0];
 	fake_ofi_behave()->entries[0].address = "::1";
 	fake_ofi_behave()->n_entries = 2;
@@ -73,7 +73,7 @@ static void takes_an_interface_with_a_route_before_the_loopback_one(void **state
 	fake_ofi(0);
 	fake_ofi_behave()->entries[2].address = "fd00::2";
 	about = opened(&(gpul_rdma_device_desc){ .gpu = -1, .device = "eth0" });
-	assert_string_equal(about.name, "tcp;ofi_rxm on eth0"); /* not the link-local address */
+	assert_string_equal(about.name, "tcp;ofi_rxm on eth0"); /* this entry, because the other one has a link-local address */
 }
 
 static void takes_shm_only_by_name(void **state)
@@ -198,7 +198,7 @@ static void reports_the_call_and_the_number(void **state)
 	gpul_error err = { 0 };
 
 	(void)state;
-	fake_ofi_fail(4, FI_EACCES); /* hints, entries, a copy of one, fi_fabric */
+	fake_ofi_fail(4, FI_EACCES); /* the fourth call is fi_fabric, after those for hints, entries and a copy of an entry */
 	assert_int_equal(ofi_end_open(&a, &(gpul_rdma_device_desc){ .gpu = -1 }, 1, &err), GPUL_ESYS);
 	assert_int_equal(err.native, FI_EACCES);
 	assert_string_equal(err.text, "fi_fabric (tcp;ofi_rxm): Permission denied (13)");
@@ -222,7 +222,7 @@ static void refuses_hostile_descriptions(void **state)
 	for (size_t cut = 0; cut < sizeof good; cut++)
 		if (cut != n)
 			assert_int_equal(gpul_rdma_libfabric.connect_path(a.path, good, cut, &err), GPUL_EFORMAT);
-	for (size_t i = 0; i < 8; i++) /* the numbers of endpoints and of bytes */
+	for (size_t i = 0; i < 8; i++) /* damage the first 8 bytes: the number of endpoints, and of bytes */
 		for (unsigned x = 1; x < 256; x++) {
 			memcpy(bad, good, n);
 			bad[i] ^= (unsigned char)x;

@@ -79,7 +79,7 @@ static void writes_arrive_with_their_immediate(void **state)
 	assert_memory_equal(b.memory + 100, "letters", 7);
 	assert_int_equal(b.memory[107], 0);
 	op.kind = GPUL_RDMA_OP_WRITE; /* no event at the target */
-	op.flags = GPUL_RDMA_INLINE;  /* and none here */
+	op.flags = GPUL_RDMA_INLINE;  /* not SIGNALED, so no event here either */
 	post_one(&op);
 	assert_int_equal(ofi_poll(&a, events, 8), 0);
 	assert_int_equal(ofi_poll(&b, events, 8), 0);
@@ -120,12 +120,12 @@ static void receives_need_no_post(void **state)
 
 	(void)state;
 	fake_ofi_behave()->connect_posts = 0;
-	assert_int_equal(ofi_post(&a, ops, 3), 1); /* the first write finds no connection yet */
+	assert_int_equal(ofi_post(&a, ops, 3), 1); /* only one is accepted, because the first write must connect */
 	assert_int_equal(ofi_post(&a, ops + 1, 2), 2);
 	assert_int_equal(fake_ofi_writes(), 1);
 }
 
-/* Whichever post is refused, and however small the room is: each write takes effect once, in order. */
+/* Whichever post the fabric refuses, and however few writes it has room for, each write takes effect once and in order. */
 static void a_refused_post_loses_and_reorders_nothing(void **state)
 {
 	enum { N = 40 };
@@ -165,7 +165,7 @@ static void each_queue_pair_is_an_endpoint_of_its_own(void **state)
 	gpul_rdma_op op = ofi_write_op(&a, &b, GPUL_RDMA_OP_WRITE, 0, 8, 1);
 
 	(void)state;
-	assert_int_equal(ofi_post(&a, &op, 1), 0); /* each connects with its first write */
+	assert_int_equal(ofi_post(&a, &op, 1), 0); /* refused, because each endpoint connects at its first write */
 	assert_int_equal(ofi_post(&a, &op, 1), 1);
 	op.qp = 1;
 	assert_int_equal(ofi_post(&a, &op, 1), 0);
@@ -222,7 +222,7 @@ static void a_peer_that_is_gone_is_reported(void **state)
 	assert_non_null(strstr(why.advice, "process has ended"));
 }
 
-/* Break the path at its k-th completion: the events before it come first. */
+/* Let the k-th completion be an error: the events before it must be reported before the failure. */
 static void every_completion_can_be_an_error(void **state)
 {
 	static const struct {
@@ -266,8 +266,7 @@ static void every_completion_can_be_an_error(void **state)
 		}
 }
 
-/* The error number of a refused key, but after a long time without acknowledgements: a refusal
- * would have arrived sooner. */
+/* The error number is that of a refused key, but it comes after a long time without acknowledgements; a real refusal comes sooner. */
 static void a_lost_connection_is_not_taken_for_a_refused_key(void **state)
 {
 	gpul_rdma_op op = ofi_write_op(&a, &b, GPUL_RDMA_OP_WRITE, 0, 8, 1);
@@ -321,7 +320,7 @@ static void needs_the_local_key_where_the_provider_does(void **state)
 	for (unsigned i = 0; i < 4; i++)
 		fake_ofi_behave()->entries[i].mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_PROV_KEY | FI_MR_ALLOCATED;
 	ofi_ends_open(&a, &b, NULL, 1);
-	assert_int_equal(a.piece.remote, a.piece.at); /* virtual addresses */
+	assert_int_equal(a.piece.remote, a.piece.at); /* remote addresses are virtual addresses */
 	assert_int_not_equal(a.piece.local_key, 0);
 	a.memory[5] = 9;
 	op = ofi_write_op(&a, &b, GPUL_RDMA_OP_WRITE, 0, 8, 1);
@@ -330,7 +329,7 @@ static void needs_the_local_key_where_the_provider_does(void **state)
 	assert_int_equal(b.memory[5], 9);
 }
 
-/* A port on which nothing listens, on this machine. */
+/* Return the address of a port of this machine on which no process listens. */
 static struct sockaddr_in closed_port(void)
 {
 	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };

@@ -135,7 +135,7 @@ static void survives_sending_to_an_ended_peer(void **state)
 	(void)state;
 	make_pair(ends);
 	gpul_rdma_channel_close(ends[1]);
-	assert_int_equal(gpul_rdma_channel_send(ends[0], &beat, &why), GPUL_ESYS); /* no SIGPIPE */
+	assert_int_equal(gpul_rdma_channel_send(ends[0], &beat, &why), GPUL_ESYS); /* fails without a SIGPIPE */
 	assert_int_equal(why.native, EPIPE);
 	assert_string_equal(why.what, "the peer's process has ended");
 	gpul_rdma_channel_close(ends[0]);
@@ -154,8 +154,7 @@ static void fails_when_the_peer_does_not_read(void **state)
 		n_sent++;
 	assert_int_equal(why.native, EAGAIN);
 	assert_string_equal(why.what, "the peer does not receive messages, so the socket's buffer is full");
-	/* The bytes that did not fit into the socket follow later, even while
-	 * this end waits. */
+	/* Bytes that did not fit into the socket are sent later, even while this end waits to receive. */
 	why = (gpul_rdma_failure){ 0 };
 	for (bool got = true; got; n_got += got)
 		assert_int_equal(gpul_rdma_channel_receive(ends[1], &f, &got, &why), GPUL_OK);
@@ -224,7 +223,7 @@ static void refuses_unexpected_frames_and_rubbish(void **state)
 	assert_int_equal(why.status, GPUL_EFORMAT);
 	assert_string_equal(why.what, "the peer sent HELLO instead of READY");
 	send_raw(raw, "SSH-2.0", 7);
-	for (int i = 0; i < 2; i++) { /* the stream stays invalid */
+	for (int i = 0; i < 2; i++) { /* twice, because the stream stays invalid */
 		why = failure_of(ends[0]);
 		assert_int_equal(why.status, GPUL_EFORMAT);
 		assert_string_equal(why.what, "the peer is not gpuload: byte 0 of its message is 0x53 instead of 0x47");
@@ -267,7 +266,7 @@ static void connects_over_each_family(void **state)
 		const char *peer;
 	} cases[] = {
 		{ loopback(), loopback(), "127.0.0.1:" },
-		{ { .host = "" }, loopback(), "127.0.0.1:" }, /* an IPv6 socket that accepts IPv4, where there is IPv6 */
+		{ { .host = "" }, loopback(), "127.0.0.1:" }, /* if the system has IPv6, an IPv6 socket that also accepts IPv4 */
 		{ { .host = "" }, { .host = "" }, NULL },
 		{ unix_path(path), { .path = "" }, path },
 	};
@@ -387,7 +386,7 @@ static void refuses_a_port_that_is_in_use(void **state)
 	assert_int_equal(err.native, EADDRINUSE);
 	assert_non_null(strstr(err.text, ": another process listens there"));
 	gpul_rdma_port_close(&p);
-	p = open_port(&a); /* at once, although old connections may linger */
+	p = open_port(&a); /* the port can be opened again immediately, although old connections may linger */
 	gpul_rdma_port_close(&p);
 
 	u = unix_path(path);
@@ -420,7 +419,7 @@ static void replaces_the_socket_of_a_killed_process_only(void **state)
 	p = open_port(&u);
 	gpul_rdma_port_close(&p);
 
-	snprintf(un.sun_path, sizeof un.sun_path, "%s", path); /* another program, which knows no lock */
+	snprintf(un.sun_path, sizeof un.sun_path, "%s", path); /* a program that does not use the lock */
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	assert_int_equal(bind(fd, (struct sockaddr *)&un, sizeof un), 0);
 	assert_int_equal(listen(fd, 1), 0);

@@ -25,7 +25,7 @@
 
 static int calls, fail_at, fail_with;
 static const char *failed;      /* name of the call that failed */
-static __thread bool is_tested; /* only calls of this thread are counted */
+static __thread bool is_tested; /* true: system calls of this thread are counted */
 
 /* Count a call; true if it is the call that must fail. */
 static bool must_fail(const char *name)
@@ -72,8 +72,8 @@ ssize_t recv(int fd, void *bytes, size_t n, int flags)
 	return must_fail("recv") ? -1 : syscall(SYS_recvfrom, fd, bytes, n, flags, NULL, NULL);
 }
 
-/* Call act() with its 1st, 2nd, ... system call failing, until none fails any more.  act()
- * returns its status; ways lists the calls after whose failure it may still succeed. */
+/* Call act() repeatedly: its 1st system call fails, then its 2nd, and so on until act() makes no further call.  `ways` lists the system
+ * calls after whose failure act() may still succeed. */
 static void fail_each(gpul_status (*act)(gpul_error *err), int with, const char *ways)
 {
 	is_tested = true;
@@ -123,7 +123,7 @@ static void opens_a_port_or_says_why(void **state)
 	where = loopback();
 	fail_each(open_and_close, EACCES, "");
 	where = (gpul_rdma_address){ .port = 0 };
-	fail_each(open_and_close, EAFNOSUPPORT, "socket setsockopt bind listen getsockname"); /* IPv4 only */
+	fail_each(open_and_close, EAFNOSUPPORT, "socket setsockopt bind listen getsockname"); /* falls back to IPv4 if IPv6 fails */
 	where = unix_path(path);
 	fail_each(open_and_close, EACCES, "unlink");
 	(void)unlink(path);
@@ -216,7 +216,7 @@ static gpul_status connect_and_greet(gpul_error *err)
 	return gpul_rdma_failure_error(&why, err);
 }
 
-/* The server opens and closes descriptors, so the leak check is made after it has stopped. */
+/* Call fail_each() while a server runs; leaks are checked after the server has stopped, because it also opens descriptors. */
 static void fail_each_while_serving(int with)
 {
 	gpul_rdma_strangers_desc desc = { .address = loopback() };
@@ -259,8 +259,7 @@ static void connects_or_says_why(void **state)
 	fail_each_while_serving(ECONNRESET);
 }
 
-/* Serve one client, as far as possible within a few calls of the listener.  Returns true if it
- * was served. */
+/* Serve one client with at most n_calls calls of the listener.  Returns true if the client was served. */
 static bool serve_one(unsigned n_calls, bool failing)
 {
 	gpul_rdma_hello h = good_hello();
@@ -289,7 +288,7 @@ static bool serve_one(unsigned n_calls, bool failing)
 	return served;
 }
 
-/* The other side: each call of the listener fails in turn; the next client is served. */
+/* The server's side: after each system call of the listener has failed once, the next client must be served. */
 static void goes_on_serving(void **state)
 {
 	static const int errors[] = { EMFILE, ECONNABORTED, EINTR };

@@ -79,7 +79,7 @@ static void welcome(gpul_rdma_stranger *who)
 		fail_msg("%s", why.what);
 }
 
-/* A good client connects, whatever the others do. */
+/* Check that a correct client is served, whatever the other clients do. */
 static void serves_a_good_client(void)
 {
 	int fd = client();
@@ -133,7 +133,7 @@ static void serves_clients_one_after_the_other_and_interleaved(void **state)
 	stop_listening();
 }
 
-/* Answering a HELLO takes long: with many clients, the first one could time out. */
+/* A reply to a HELLO takes long, so with many new clients, a client that was welcomed first could time out. */
 static void a_welcomed_client_comes_before_new_ones(void **state)
 {
 	int first, second;
@@ -144,7 +144,7 @@ static void a_welcomed_client_comes_before_new_ones(void **state)
 	send_frame(first, GPUL_RDMA_HELLO);
 	welcome(expect(GPUL_RDMA_STRANGER_HELLO));
 	second = client();
-	assert_int_equal(next_until(gpul_clock_ns() + 50000000).kind, GPUL_RDMA_STRANGER_NONE); /* accepts it */
+	assert_int_equal(next_until(gpul_clock_ns() + 50000000).kind, GPUL_RDMA_STRANGER_NONE); /* accepts the new client */
 	send_frame(second, GPUL_RDMA_HELLO);
 	send_frame(first, GPUL_RDMA_READY);
 	gpul_rdma_channel_close(gpul_rdma_stranger_take(s, expect(GPUL_RDMA_STRANGER_READY)));
@@ -200,7 +200,7 @@ static void drops_silent_and_slow_clients_after_their_time(void **state)
 	listen_with(150, 60000);
 	silent = client();
 	slow = client();
-	for (size_t i = 0; i < n && n_dropped < 2; i++) { /* never finishes within its time */
+	for (size_t i = 0; i < n && n_dropped < 2; i++) { /* sends its HELLO too slowly, and is dropped */
 		(void)!send(slow, hello + i, 1, MSG_NOSIGNAL);
 		assert_int_equal(next_until(gpul_clock_ns() + 5000000).kind, GPUL_RDMA_STRANGER_NONE);
 	}
@@ -223,13 +223,13 @@ static void drops_every_kind_of_rubbish(void **state)
 	(void)state;
 	memset(flood, 0xa5, sizeof flood);
 	listen_with(60000, 60000);
-	for (unsigned type = GPUL_RDMA_WELCOME; type <= GPUL_RDMA_BYE; type++, want++) /* before HELLO */
+	for (unsigned type = GPUL_RDMA_WELCOME; type <= GPUL_RDMA_BYE; type++, want++) /* frames that are not allowed before HELLO */
 		send_frame(fds[type - 1] = client(), type);
 	(void)!send(fds[0] = client(), flood, sizeof flood, MSG_NOSIGNAL);
 	drop_until(++want);
 	for (int i = 0; i < 7; i++)
 		close(fds[i]);
-	for (size_t cut = 0; cut < n; cut += cut < 170 ? 1 : 100) { /* ends within a frame */
+	for (size_t cut = 0; cut < n; cut += cut < 170 ? 1 : 100) { /* the connection ends within a frame */
 		fds[0] = client();
 		if (cut)
 			send_raw(fds[0], bytes, cut);
@@ -323,7 +323,7 @@ static void goes_on_with_300_silent_connections(void **state)
 	stop_listening();
 }
 
-/* 300 clients that all send their HELLO at once: none is dropped. */
+/* 300 clients send their HELLO at the same time, and none is dropped. */
 static void keeps_every_client_that_sent_its_hello(void **state)
 {
 	static int fds[300];
@@ -335,7 +335,8 @@ static void keeps_every_client_that_sent_its_hello(void **state)
 		send_frame(fds[i] = client(), GPUL_RDMA_HELLO);
 	for (int i = 0; i < GPUL_RDMA_MAX_STRANGERS; i++)
 		who[i] = expect(GPUL_RDMA_STRANGER_HELLO);
-	assert_int_equal(next_until(gpul_clock_ns() + 1000000).kind, GPUL_RDMA_STRANGER_NONE); /* all places are taken */
+	assert_int_equal(next_until(gpul_clock_ns() + 1000000).kind,
+			 GPUL_RDMA_STRANGER_NONE); /* none, because GPUL_RDMA_MAX_STRANGERS clients are being served */
 	for (int i = 0; i < 300; i++) {
 		gpul_rdma_stranger_refuse(s, who[i % GPUL_RDMA_MAX_STRANGERS], &(gpul_rdma_failure){ .status = GPUL_EINVAL });
 		if (i + GPUL_RDMA_MAX_STRANGERS < 300)

@@ -21,7 +21,7 @@
 
 static const uint64_t LONG_NS = 60000000000, SHORT_NS = 80000000;
 
-/* The report of a callback. */
+/* What the callback of a watched channel has reported. */
 struct report {
 	pthread_mutex_t lock;
 	pthread_cond_t come;
@@ -208,7 +208,7 @@ static void reports_frames_that_do_not_belong_here(void **state)
 
 		c = make_half(&raw);
 		if (i == 0)
-			send_frame(raw, GPUL_RDMA_BYE); /* already arrived when the watch starts */
+			send_frame(raw, GPUL_RDMA_BYE); /* arrives before the watch starts */
 		watch(c, LONG_NS, LONG_NS, &r);
 		if (i == 1)
 			send_frame(raw, GPUL_RDMA_HELLO);
@@ -318,8 +318,7 @@ static void watches_other_descriptors(void **state)
 	sleep_ms(5);
 	assert_int_equal(n_events, 3);
 	close(fd);
-	assert_int_equal(pipe(pipe_fds), 0); /* hung up without data: the callback is not called, and the
-					       * descriptor is not polled forever */
+	assert_int_equal(pipe(pipe_fds), 0); /* a pipe that is closed without data: no callback, and no endless polling */
 	assert_int_equal(gpul_rdma_watch_add_fd(w, pipe_fds[0], read_event, &pipe_fds[0], &entry, NULL), GPUL_OK);
 	close(pipe_fds[1]);
 	sleep_ms(5);
@@ -348,7 +347,7 @@ static void may_end_a_connection_in_its_callback(void **state)
 	assert_int_equal(gpul_rdma_watch_add(w, ends[0], SHORT_NS, SHORT_NS, end_in_callback, &r, &r.entry, NULL), GPUL_OK);
 	wait_for(&r);
 	unwatch(&r);
-	/* A peer that is alive receives the reason. */
+	/* The peer, which is still alive, receives the reason. */
 	for (;;) {
 		gpul_rdma_failure why = { 0 };
 		gpul_rdma_frame f;
@@ -370,7 +369,7 @@ static void *close_raw(void *argument)
 	return NULL;
 }
 
-/* Peers end while they are removed: each callback runs before remove returns, or never. */
+/* Peers end while they are removed from the watch: a callback runs before remove returns, or never. */
 static void never_calls_back_after_remove(void **state)
 {
 	(void)state;

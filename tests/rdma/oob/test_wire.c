@@ -157,7 +157,7 @@ static void refuses_an_impossible_status(void **state)
 	}
 }
 
-/* Refused as soon as the invalid bytes have arrived. */
+/* A wrong header is refused as soon as its invalid bytes have arrived. */
 static void refuses_a_wrong_head_early(void **state)
 {
 	unsigned char bytes[GPUL_RDMA_FRAME_BYTES];

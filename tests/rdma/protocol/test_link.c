@@ -115,7 +115,7 @@ static void a_handle_is_good_for_one_end(void **state)
 	gpul_error err = { 0 };
 	bool done;
 
-	(void)state; /* a flush of CPU memory ends at once */
+	(void)state; /* a flush of CPU memory ends immediately */
 	assert_int_equal(gpul_rdma_link_flush(l, &s, 0, &first, NULL), GPUL_OK);
 	assert_int_equal(gpul_rdma_link_test(l, first, &done, NULL, NULL), GPUL_OK);
 	assert_true(done);
@@ -191,7 +191,7 @@ static void the_slots_of_a_multi_receive_are_passed_together(void **state)
 	d.first_counter = UINT32_MAX - 1; /* the slots are UINT32_MAX and 0 */
 	assert_int_equal(gpul_rdma_link_create(&d, &l, NULL), GPUL_OK);
 	assert_int_equal(gpul_rdma_link_recv(l, pair, tags, 2, 0, &r, NULL), GPUL_OK);
-	for (unsigned i = 0; i < 200; i++) /* of two slots each */
+	for (unsigned i = 0; i < 200; i++) /* each receive needs two slots */
 		assert_int_equal(gpul_rdma_link_recv(l, &s, &tag, 1, 0, &r, NULL), GPUL_OK);
 	assert_int_equal(take_grants(l), GPUL_RDMA_SLOTS);
 	arrive(l, UINT32_MAX, true, 8);
@@ -206,7 +206,7 @@ static void the_slots_of_a_multi_receive_are_passed_together(void **state)
 	gpul_rdma_link_destroy(l);
 }
 
-/* A multi-receive of tags 7 and 9, then a receive of tag 8. */
+/* The peer grants slots for a multi-receive of tags 7 and 9, then for a receive of tag 8. */
 static void a_send_may_wait_for_a_slot_with_its_tag(void **state)
 {
 	gpul_rdma_link *l = create_good();
@@ -219,16 +219,16 @@ static void a_send_may_wait_for_a_slot_with_its_tag(void **state)
 	gpul_rdma_request r;
 
 	(void)state;
-	assert_false(gpul_rdma_link_may_send(l, 7)); /* no slot has arrived */
+	assert_false(gpul_rdma_link_may_send(l, 7)); /* no slot has been granted yet */
 	control.slots[0] = slots[0];
 	assert_true(gpul_rdma_link_may_send(l, 7));
 	assert_false(gpul_rdma_link_may_send(l, 9));
 	control.slots[1] = slots[1];
 	control.slots[2] = slots[2];
 	assert_true(gpul_rdma_link_may_send(l, 9));
-	assert_false(gpul_rdma_link_may_send(l, 8)); /* first the whole multi-receive */
+	assert_false(gpul_rdma_link_may_send(l, 8)); /* tag 8 must wait until the whole multi-receive has its sends */
 	assert_int_equal(gpul_rdma_link_send(l, &s, 9, 0, &r, NULL), GPUL_OK);
-	assert_false(gpul_rdma_link_may_send(l, 7)); /* an earlier send has not taken its slot */
+	assert_false(gpul_rdma_link_may_send(l, 7)); /* the earlier send of tag 9 has not taken its slot yet */
 	(void)take_grants(l);
 	assert_false(gpul_rdma_link_may_send(l, 9));
 	assert_true(gpul_rdma_link_may_send(l, 7));

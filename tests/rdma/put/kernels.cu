@@ -9,7 +9,7 @@ static __device__ u64 *slot_of(const way_work &w, u64 round)
 	return w.data + ((u64)blockIdx.x * w.window + round % w.window) * (w.stride / 8);
 }
 
-// Offset of the slot in the region, which is the same on both sides.
+// Return the offset of a round's slot in the region, which is the same on both sides.
 static __device__ u64 offset_of(const way_work &w, u64 round)
 {
 	return ((u64)blockIdx.x * w.window + round % w.window) * w.stride;
@@ -22,7 +22,7 @@ static __device__ unsigned wait_step(const way_work &w, const gpul_fifo_port &po
 	return result == GPUL_RDMA_STEP_REACHED ? 0 : 10 + result;
 }
 
-// Thread 0 alone: wait until the slot of a round may be filled again.
+// Wait until the slot of a round may be filled again; only thread 0 calls this.
 static __device__ unsigned wait_for_slot(const way_work &w, gpul_fifo_port &port, u64 first, u64 round)
 {
 	if (round < w.window)
@@ -121,7 +121,7 @@ extern "C" __global__ void way_receive(way_work w)
 	w.results[blockIdx.x].result = result;
 }
 
-// Push a trigger with each set of fields; one lane, one thread.
+// Push one trigger for each element of the array, from one thread to one lane.
 extern "C" __global__ void push_all(gpul_fifo_device fifo, const struct way_push *pushes, unsigned n, unsigned *results)
 {
 	gpul_fifo_port port;

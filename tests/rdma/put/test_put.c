@@ -19,10 +19,10 @@
 
 enum { LANES = 4, ROOM = 8 << 20, STEPS = 16, MOST_ROUTES = 2, PATIENCE_S = 20 };
 
-/* One end with a FIFO and routes, the other with a thread that makes progress. */
+/* Two connected ends: one has a FIFO and routes, the other (the target) a thread that makes progress. */
 struct rig {
 	struct two_ends ends;
-	gpul_rdma_conn *conns[MOST_ROUTES][2]; /* of each route: the target's end, the FIFO's end */
+	gpul_rdma_conn *conns[MOST_ROUTES][2]; /* for each route: the target's end [0] and the FIFO's end [1] */
 	unsigned n_routes;
 	unsigned char *source, *targets[MOST_ROUTES];
 	uint64_t *steps[MOST_ROUTES];
@@ -34,7 +34,7 @@ struct rig {
 	gpul_rdma_putter *putter;
 	gpul_proxy *proxy;
 	pthread_t thread;
-	atomic_bool end, deaf; /* the thread ends; it makes no progress */
+	atomic_bool end, deaf; /* end: the thread must end; deaf: the thread makes no progress */
 };
 
 static struct rig *rig;
@@ -154,7 +154,7 @@ static void push(unsigned lane, uint64_t from, uint64_t to, uint64_t bytes, unsi
 	assert_true(pusher_push(&rig->pushers[lane], GPUL_RDMA_PUT_WORD0(from, to), GPUL_RDMA_PUT_WORD1(0, route, step, bytes)));
 }
 
-/* One turn of a proxy, with a batch of at most n triggers. */
+/* Do one iteration of a proxy's loop, with a batch of at most n triggers. */
 static gpul_status turn(unsigned n, gpul_error *err)
 {
 	static gpul_fifo_item items[4096];
@@ -215,10 +215,10 @@ static void puts_without_data_or_without_a_step(void **state)
 {
 	(void)state;
 	rig_open(1, 64, 0, NULL);
-	push(0, 0, 0, 0, 0, 5);                        /* only a step */
-	push(1, 0, 64, 100, 0, GPUL_RDMA_PUT_NO_STEP); /* only data */
-	push(2, 0, 0, 0, 0, GPUL_RDMA_PUT_NO_STEP);    /* nothing */
-	push(1, 0, 0, 0, 0, 6);                        /* signals that the data has arrived */
+	push(0, 0, 0, 0, 0, 5);                        /* no data, only a step */
+	push(1, 0, 64, 100, 0, GPUL_RDMA_PUT_NO_STEP); /* data without a step */
+	push(2, 0, 0, 0, 0, GPUL_RDMA_PUT_NO_STEP);    /* neither data nor a step */
+	push(1, 0, 0, 0, 0, 6);                        /* this step signals that the earlier data has arrived */
 	serve_until(4);
 	await_step(0, 5, 1);
 	await_step(0, 6, 1);
@@ -244,7 +244,7 @@ static void more_puts_than_requests_can_be_in_flight(void **state)
 	}
 }
 
-/* Two routes with a connection each; the puts of each lane alternate. */
+/* Two routes have a connection each, and the puts of each lane alternate between them. */
 static void two_routes_have_their_own_memory_and_steps(void **state)
 {
 	(void)state;
@@ -315,7 +315,7 @@ static void start_proxy(void)
 	     &err);
 }
 
-/* The proxy ends with an error that contains the text, and the kernels' waits with its status as code. */
+/* Check that the proxy ends with an error that contains the text, and that its status ends the kernels' waits as the FIFO's code. */
 static void expect_end(gpul_status status, const char *text)
 {
 	const uint64_t end = gpul_clock_ns() + PATIENCE_S * 1000000000ull;
@@ -351,7 +351,7 @@ static void a_wrong_trigger_ends_the_proxy_and_the_kernels(void **state)
 	expect_refusal(0, ROOM + 16, 1, 0, 0, "not inside the peer's");
 }
 
-/* The macros mark values that do not fit, and no field overflows into another one. */
+/* A value that does not fit its field is marked by the macros, and does not overflow into another field; the proxy then ends. */
 static void a_value_that_does_not_fit_ends_the_proxy(void **state)
 {
 	static const char text[] = "is out of range: offsets must be multiples of 16";
@@ -370,8 +370,7 @@ static void a_value_that_does_not_fit_ends_the_proxy(void **state)
 	expect_refusal(0, 64, 64, 0, GPUL_RDMA_PUT_NO_STEP + 1, text);
 }
 
-/* Any bits are either a put inside the memory of a route, or an error; they never cause a
- * write elsewhere. */
+/* Arbitrary trigger words cause either a put inside the memory of a route, or an error, but never a write elsewhere. */
 static void odd_words_never_write_outside_of_the_route(void **state)
 {
 	uint64_t x = 88172645463325252ull;
@@ -387,7 +386,7 @@ static void odd_words_never_write_outside_of_the_route(void **state)
 			x ^= x << 13, x ^= x >> 7, x ^= x << 17;
 			item.word[k] = x >> 1;
 		}
-		item.word[0] |= 1ull << 40; /* beyond the room of the destination */
+		item.word[0] |= 1ull << 40; /* makes the put end after the destination */
 		item.word[1] |= i % 2 ? 1ull << 49 : 0;
 		st = gpul_rdma_put_handle(rig->putter, rig->fifo, &item, 1, &err);
 		assert_int_equal(st, GPUL_EINVAL);
@@ -439,7 +438,7 @@ static void the_end_of_the_peer_ends_the_proxy_and_the_kernels(void **state)
 	expect_end(GPUL_ESYS, "closed");
 }
 
-/* Fill the network, so that puts stay in flight: large ones, and the peer makes no progress. */
+/* Push large puts while the peer makes no progress, so that they stay in flight. */
 static void push_large_ones(void)
 {
 	atomic_store(&rig->deaf, true);

@@ -19,10 +19,10 @@ struct way_options {
 	enum way_break broken; /* the fault that the test causes half-way */
 };
 
-/* The report of an end. */
+/* The results that an end reports. */
 struct way_report {
-	uint64_t rounds;     /* of each block */
-	uint64_t elapsed_ns; /* of its kernel */
+	uint64_t rounds;     /* number of rounds of each block */
+	uint64_t elapsed_ns; /* running time of its kernel */
 	char fabric[120], driver[16], memory[16];
 };
 

@@ -32,7 +32,7 @@ struct end {
 	gpul_rdma_region *data_region, *step_region;
 	gpul_rdma_listener *listener;
 	gpul_rdma_conn *conn;
-	gpul_rdma_remote to, to_steps; /* memory of the peer */
+	gpul_rdma_remote to, to_steps; /* memory and step counters of the peer */
 	gpul_rdma_putter *putter;
 	gpul_proxy *proxy;
 	struct way_work work;
@@ -69,7 +69,7 @@ static gpul_status load_kernel(struct end *e, gpul_error *err)
 	gpul_file_close(&ptx);
 	st = st ? st : gpul_cu(e->drv, err, cuLibraryGetKernel(&kernel, e->library, e->sender ? "way_send" : "way_receive"));
 	st = st ? st : gpul_cu(e->drv, err, cuKernelGetFunction(&e->kernel, kernel));
-	/* A driver may load a kernel lazily, which is impossible while another kernel runs: a query loads it. */
+	/* Query an attribute, which loads the kernel: a driver may load it lazily, but cannot while another kernel runs. */
 	st = st ? st : gpul_cu(e->drv, err, cuFuncGetAttribute(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS, e->kernel));
 	return st ? st : gpul_cu(e->drv, err, cuStreamCreate(&e->stream, CU_STREAM_NON_BLOCKING));
 }
@@ -238,7 +238,7 @@ static gpul_status run_kernel(struct end *e, struct way_report *out, gpul_error 
 	return st ? st : gpul_proxy_drain(e->proxy, (int)e->o->timeout_s * 1000, err);
 }
 
-/* Both ends have finished before either closes the connection. */
+/* Wait until both ends have finished, before either closes the connection. */
 static gpul_status meet_at_end(const struct end *e, gpul_error *err)
 {
 	char done = 'd';

@@ -119,7 +119,7 @@ static int run_end(const struct way_options *o, bool sender, int socket, struct 
 	return !st ? 0 : st == GPUL_EUNSUPPORTED ? SKIPPED : 1;
 }
 
-/* The exit status of the child; 128 + signal when it was killed. */
+/* Return the exit status of the child, or 128 plus the number of the signal that killed it. */
 static int status_of(pid_t child)
 {
 	int status = 0;
@@ -129,7 +129,7 @@ static int status_of(pid_t child)
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-/* Start the receiver in a child.  Drivers do not work after a fork: each process opens its own. */
+/* Start the receiver in a child process.  Each process opens its own driver, because drivers do not work after a fork. */
 static pid_t start_receiver(const struct way_options *o, const int sockets[2])
 {
 	const pid_t parent = getpid(), child = fork();

@@ -22,12 +22,12 @@ enum { WAY_THREADS = 8, WAY_BAD_DATA = 100, WAY_BAD_CODE = 0x7a7 };
 /* The result of a block. result: 0, an enum gpul_fifo_result, 10 + an enum
  * gpul_rdma_step_result, or WAY_BAD_DATA. */
 struct way_result {
-	unsigned long long rounds; /* finished */
+	unsigned long long rounds; /* number of finished rounds */
 	unsigned long long found, expected;
 	unsigned int result, word;
 };
 
-/* The fields of a put. */
+/* The arguments of a put. */
 struct way_push {
 	unsigned long long from, to, bytes, route, step, kind;
 };

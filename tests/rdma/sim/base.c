@@ -63,7 +63,7 @@ void trace(const struct sim *s, unsigned end, const char *fmt, ...)
 	putchar('\n');
 }
 
-/* The name of an address of one end: "area 1 + 4096", "slots[3]". */
+/* Describe an address of one end, such as "area 1 + 4096" or "slots[3]". */
 const char *name_place(const struct sim *s, unsigned end, uint64_t at, char text[64])
 {
 	const struct end *e = &s->ends[end];

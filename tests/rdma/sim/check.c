@@ -6,7 +6,7 @@
 
 /* ---- places -------------------------------------------------------------------------------- */
 
-/* The buffer that contains [at, at + bytes), or NULL. */
+/* Return the buffer that contains [at, at + bytes); NULL: none. */
 struct buffer *find_buffer(const struct sim *s, unsigned end, uint64_t at, uint64_t bytes)
 {
 	const struct end *e = &s->ends[end];
@@ -96,7 +96,7 @@ void check_taken(struct sim *s, struct end *e, const gpul_rdma_op *op)
 		check_id(s, e, op);
 }
 
-/* The source of a write is registered, and belongs to a request that has not ended. */
+/* Check that the source of a write is registered, and belongs to a request that has not ended. */
 void check_local(struct sim *s, unsigned end, const gpul_rdma_op *op)
 {
 	const struct end *e = &s->ends[end];
@@ -139,7 +139,7 @@ void check_copy(struct sim *s, unsigned end, const gpul_rdma_op *op)
 		wrong(s, "%c: copy %llx of a buffer whose request has ended", "AB"[end], (unsigned long long)op -> id);
 }
 
-/* The target of a write: slots, a staging buffer, or a buffer whose request has not ended. */
+/* Check the target of a write: it must be slots, a staging buffer, or a buffer whose request has not ended. */
 void check_write(struct sim *s, unsigned to, const struct registration *r, uint64_t at, const gpul_rdma_op *op)
 {
 	const struct end *e = &s->ends[to];
@@ -168,7 +168,7 @@ void check_write(struct sim *s, unsigned to, const struct registration *r, uint6
 		      b -> owner -> state == PLANNED ? "has not begun" : "has ended");
 }
 
-/* Data or the signal of a put arrives: in the order of the lane, and the signal last. */
+/* Data or the signal of a put arrives: check that puts of a lane arrive in order, and the signal of each last. */
 void put_landed(struct sim *s, unsigned to, uint64_t at, const void *data, uint32_t bytes)
 {
 	struct buffer *b = find_buffer(s, to, at, bytes);
@@ -203,7 +203,7 @@ static bool all_are(const unsigned char *p, uint64_t bytes, unsigned char value)
 	return !bytes || (p[0] == value && !memcmp(p, p + 1, bytes - 1));
 }
 
-/* The content of a buffer: filled bytes of its message, the rest untouched. */
+/* Check the content of a buffer: the first `filled` bytes are those of its message, the rest is untouched. */
 static void check_content(struct sim *s, unsigned end, const struct buffer *b, uint32_t filled)
 {
 	const unsigned char *p = (const unsigned char *)(uintptr_t)b->at;
@@ -232,7 +232,7 @@ static void reuse(struct buffer *b)
 	memset((void *)(uintptr_t)b->at, REUSED, b->bytes);
 }
 
-/* A request has ended without an error; the owner reuses a buffer that was sent. */
+/* Check a request that has ended without an error; a buffer that was sent is then overwritten, as its owner may reuse it. */
 void check_ended(struct sim *s, struct work *w, const uint64_t *bytes)
 {
 	struct end *e = &s->ends[w->end];
@@ -285,7 +285,7 @@ static void check_buffer(struct sim *s, unsigned end, const struct buffer *b)
 	}
 }
 
-/* All memory at the end: each buffer, and the untouched bytes between them. */
+/* Check all memory at the end of a run: each buffer, and the untouched bytes between buffers. */
 void check_memory(struct sim *s)
 {
 	for (unsigned i = 0; i < ENDS; i++) {

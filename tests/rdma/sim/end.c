@@ -34,7 +34,7 @@ static gpul_rdma_span span_of(const struct end *e, const struct work *w, unsigne
 {
 	const struct area *a = &e->areas[w->area];
 
-	if (w->buffers[part] == NONE) /* a flush of an arbitrary place */
+	if (w->buffers[part] == NONE) /* a flush of any address in the area */
 		return (gpul_rdma_span){ .at = a->registered.pieces[0].at, .bytes = a->used ? 1 : 0, .area = &a->registered };
 	return (gpul_rdma_span){ .at = e->buffers[w->buffers[part]].at,
 				 .bytes = e->buffers[w->buffers[part]].bytes,
@@ -81,7 +81,7 @@ static gpul_status start_work(struct sim *s, struct end *e, struct work *w, gpul
 
 static const char *const kind_names[] = { "send", "recv", "put", "flush" };
 
-/* Start the next request of a stream; false: not now. */
+/* Start the next request of a stream; false: it cannot start now. */
 static bool start_next(struct sim *s, struct end *e, enum work_kind kind)
 {
 	struct work *w = e->stream[kind][e->started[kind]];
@@ -131,7 +131,7 @@ static bool start_requests(struct sim *s, struct end *e)
 
 /* ---- testing requests ----------------------------------------------------------------------------- */
 
-/* A flush after the receive: the data is visible when the flush has ended. */
+/* Plan a flush after a receive: when the flush has ended, the received data must be visible. */
 static void plan_proof(struct end *e, struct work *recv)
 {
 	struct work *w = &e->works[e->n_works++];
@@ -190,7 +190,7 @@ static bool test_requests(struct sim *s, struct end *e)
 	return did;
 }
 
-/* Wrong calls are refused, and change nothing. */
+/* Make wrong calls, and check that they are refused and change nothing. */
 static void misuse(struct sim *s, struct end *e)
 {
 	const gpul_rdma_area *area = &e->areas[0].registered;

@@ -12,7 +12,7 @@ static uint64_t later(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* An operation's completion, with or without an error. */
+/* Schedule the completion of an operation, with or without an error. */
 static void complete(struct sim *s, uint32_t i, uint64_t ns, bool error, int wc_status)
 {
 	const struct flying *f = &s->flying[i];
@@ -61,7 +61,7 @@ static bool is_early(const struct sim *s, const struct flying *f)
 	return s->p.early && !(f->op.flags & GPUL_RDMA_DELIVERED);
 }
 
-/* A fabric that keeps the bytes of a write, and completes it before it has landed. */
+/* Copy the bytes of a write, as a fabric does that completes a write before its data has landed. */
 static void capture(struct sim *s, uint32_t i)
 {
 	struct sent_queue *q = &s->ends[s->flying[i].end].queues[s->flying[i].op.qp];
@@ -99,7 +99,7 @@ static void post_write(struct sim *s, struct end *e, uint32_t i)
 	if (s->p.ordered)
 		ns = q->last_lands = later(ns, q->last_lands);
 	if (f->op.bytes > 32 && s->p.in_parts && chance(&s->rng, s->p.in_parts) && !f->error) {
-		/* Not before the earlier operations, which land at last_lands at the latest. */
+		/* In an ordered fabric, the first part lands at last_lands, which is not before any earlier operation. */
 		happen(s, s->p.ordered ? ns : s->now + below(&s->rng, (uint32_t)(ns - s->now)), LAND_PART, e->index, i);
 		if (s->p.ordered)
 			ns = q->last_lands = ns + below(&s->rng, 3000);
@@ -132,7 +132,7 @@ static void post(struct sim *s, struct end *e, uint32_t i)
 	end_flying(s, i);
 }
 
-/* Take the operations that are possible now; post as many as the fabric accepts. */
+/* Take the operations that the link has ready, and post as many as the fabric accepts. */
 void take_operations(struct sim *s, struct end *e)
 {
 	gpul_rdma_op ops[MAX_TAKE];
@@ -171,7 +171,7 @@ void take_operations(struct sim *s, struct end *e)
 
 /* ---- landing ----------------------------------------------------------------------------------- */
 
-/* The bytes do not arrive: the sender has an error completion, now or when the fabric gives up. */
+/* Lose the bytes of an operation: the sender gets an error completion, now or when the fabric gives up. */
 static void lose(struct sim *s, uint32_t i, bool at_once)
 {
 	struct sent_queue *q = &s->ends[s->flying[i].end].queues[s->flying[i].op.qp];
@@ -197,7 +197,7 @@ static const unsigned char *source_of(const struct flying *f)
 	return f->op.flags & GPUL_RDMA_INLINE ? f->inlined : (const unsigned char *)(uintptr_t)f->op.local;
 }
 
-/* Store bytes [from, upto) of a write; device memory may show them later. */
+/* Store bytes [from, upto) of a write; in device memory they may become visible later. */
 static void store(struct sim *s, const struct flying *f, const struct registration *r, uint64_t at, uint32_t from, uint32_t upto)
 {
 	const unsigned char *source = source_of(f);
@@ -239,12 +239,12 @@ static void arrive(struct sim *s, const struct flying *f)
 
 	if (s->p.ordered)
 		ns = to->queues[f->op.qp].last_arrived = later(ns, to->queues[f->op.qp].last_arrived);
-	if (!s->p.unnamed && --q->recvs < 0 && !s->lenient) /* such a fabric needs no receives */
+	if (!s->p.unnamed && --q->recvs < 0 && !s->lenient) /* a fabric whose arrivals do not name a queue pair needs no receives */
 		wrong(s, "%c: an arrival on queue pair %u, which has no receive", "AB"[to->index], qp);
 	happen(s, ns, DELIVER, to->index, new_item(s, &item));
 }
 
-/* The first half of a write; slots land whole. */
+/* The first half of a write lands; slots always land as a whole. */
 void land_part(struct sim *s, uint32_t i)
 {
 	struct flying *f = &s->flying[i];
@@ -381,7 +381,7 @@ void deliver(struct sim *s, unsigned end, uint32_t item)
 	wake(s, end, s->now + delay(&s->rng, e->thread_ns));
 }
 
-/* At the end of a seed: an item that has not reached its inbox. */
+/* Free an item that has not reached its inbox at the end of a run. */
 void drop_item(struct sim *s, uint32_t item)
 {
 	if (s->items[item].event.kind == GPUL_RDMA_EVENT_CONTROL)

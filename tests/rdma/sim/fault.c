@@ -115,7 +115,7 @@ static bool expired(const struct end *e)
 	return false;
 }
 
-/* After a call of the link: if it has failed, break the path, and notify the other end. */
+/* Called after each call of the link: if the link has failed, break the path and notify the other end. */
 void watch_failure(struct sim *s, struct end *e)
 {
 	const gpul_rdma_failure *f = gpul_rdma_link_failed(e->link);
@@ -160,7 +160,7 @@ void start_leases(struct sim *s)
 	}
 }
 
-/* The socket's thread: it sends beats regularly, and detects a silent peer. */
+/* Act as the socket's thread, which sends heartbeats regularly and detects a silent peer. */
 static void tick_lease(struct sim *s, struct end *e)
 {
 	const struct params *p = &s->p;
@@ -182,7 +182,7 @@ static void tick_lease(struct sim *s, struct end *e)
 	happen(s, next > s->now ? next : s->now + 1, SOCKET_TICK, e->index, 0);
 }
 
-/* The socket of one end: the peer reports a failure, closes, or sends a beat. */
+/* Handle an event on the socket of one end: the peer reports a failure, closes, or sends a heartbeat. */
 void socket_event(struct sim *s, const struct future *f)
 {
 	struct end *e = &s->ends[f->end];
@@ -190,7 +190,7 @@ void socket_event(struct sim *s, const struct future *f)
 
 	if (e->dead || e->failed)
 		return;
-	if (e->stalled && s->p.beats_stop) { /* the whole process is stopped: it reads its socket when it runs again */
+	if (e->stalled && s->p.beats_stop) { /* the process is stopped, so it reads its socket only when it continues */
 		if (s->p.for_ns < FOREVER)
 			happen(s, s->p.at_ns + s->p.for_ns + 1, (enum happening)f->what, f->end, 0);
 		return;
@@ -265,14 +265,14 @@ static bool in_flight(const struct sim *s, unsigned end, uint64_t id)
 	const unsigned qp = (unsigned)(id >> 32);
 
 	if (qp < s->p.n_qps && s->ends[end].queues[qp].taken - (uint32_t)id - 1 < s->ends[end].desc.depth)
-		return true; /* perhaps an operation without a completion */
+		return true; /* it may be the id of an operation that was posted without a completion */
 	for (uint32_t i = 0; i < s->flying_room; i++)
 		if (s->flying[i].used && s->flying[i].end == end && s->flying[i].op.id == id)
 			return true;
 	return false;
 }
 
-/* A completion of an operation that is not in flight: unknown, or reported before. */
+/* Forge the completion of an operation that is not in flight: its id is unknown, or was reported before. */
 static void forge_completion(struct sim *s, struct end *e, gpul_rdma_event *v)
 {
 	struct rng *r = &s->rng;
@@ -293,7 +293,7 @@ static void forge_completion(struct sim *s, struct end *e, gpul_rdma_event *v)
 		v->kind = 77;
 }
 
-/* An arrival that is on its way, with one field changed, or delivered twice. */
+/* Forge an arrival: take one that is on its way and change a field, or deliver it twice. */
 static void forge_arrival(struct sim *s, struct end *e, gpul_rdma_event *v)
 {
 	struct rng *r = &s->rng;
@@ -352,7 +352,7 @@ static void forge_event(struct sim *s, struct end *e)
 	trace(s, e->index, "FORGED  event kind %u qp %u id %llx imm %x %u bytes", v.kind, v.qp, (unsigned long long)v.id, v.imm, v.bytes);
 	give_event(s, e, &v);
 	if (v.kind == GPUL_RDMA_EVENT_ARRIVED && !gpul_rdma_link_failed(e->link)->status)
-		e->queues[v.qp].recvs--; /* it was valid, and has used a receive */
+		e->queues[v.qp].recvs--; /* the arrival was valid, so it has used a receive */
 	if ((v.kind == GPUL_RDMA_EVENT_DONE || v.kind == 77 ||
 	     (v.kind == GPUL_RDMA_EVENT_CONTROL && (!s->p.datagrams || v.bytes % sizeof(gpul_rdma_slot)))) &&
 	    !gpul_rdma_link_failed(e->link)->status)

@@ -157,7 +157,7 @@ static struct work *new_work(struct sim *s, unsigned end, enum work_kind kind)
 	return w;
 }
 
-/* An area for a buffer; one_piece: not area 1, which has several. */
+/* Choose an area for a buffer; one_piece: not area 1, which has several pieces. */
 static unsigned choose_area(struct sim *s, bool one_piece)
 {
 	const unsigned area = below(&s->rng, 4);
@@ -177,7 +177,7 @@ static void plan_send(struct sim *s, unsigned from, uint32_t bytes, uint32_t tag
 	b->noise = into->noise; /* the receive expects the same content */
 }
 
-/* One receive of `to`, and the messages for it. */
+/* Plan one receive of end `to`, and the messages for it. */
 static void plan_messages(struct sim *s, unsigned to, uint32_t bytes, unsigned n)
 {
 	struct rng *r = &s->rng;
@@ -242,7 +242,7 @@ static void plan_flush(struct sim *s, unsigned end)
 	struct work *w = new_work(s, end, FLUSH);
 
 	w->area = (uint8_t)below(&s->rng, AREAS);
-	w->buffers[0] = NONE; /* any address of the area */
+	w->buffers[0] = NONE; /* NONE: flush any address of the area */
 }
 
 static void plan_requests(struct sim *s)

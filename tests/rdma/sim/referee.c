@@ -20,7 +20,7 @@ void reset_referee(struct end *e, uint32_t first)
 	e->referee.first_message = first;
 }
 
-/* An end sends slots to its peer, some of them perhaps again. */
+/* Check the slots that an end sends to its peer; some of them may be repetitions. */
 void slots_told(struct sim *s, struct end *e, const gpul_rdma_op *op)
 {
 	struct referee *r = &e->referee;
@@ -55,7 +55,7 @@ void slots_told(struct sim *s, struct end *e, const gpul_rdma_op *op)
 	}
 }
 
-/* The queue pairs that carry the stripes of a segment. */
+/* Return the queue pairs that transport the stripes of a segment, as bits. */
 static unsigned queues_of(const struct sim *s, uint32_t sequence, uint32_t bytes)
 {
 	const struct params *p = &s->p;
@@ -80,7 +80,7 @@ static bool may_be_first(struct end *e, const struct told_slot *t, uint32_t byte
 	return last ? m->seen <= t->segment && (bytes || !t->segment) : bytes == t->room && !t->ends;
 }
 
-/* True if the arrival can be valid; it is then counted. */
+/* True if an arrival can be valid; if so, count it. */
 static bool judge(struct sim *s, struct end *e, const gpul_rdma_event *v)
 {
 	struct told_slot *t = &e->referee.slots[(GPUL_RDMA_IMM_SLOT(v->imm) - 1) % GPUL_RDMA_SLOTS];
@@ -146,8 +146,7 @@ void check_complete(struct sim *s, const struct work *w, const uint64_t *bytes)
 	}
 }
 
-/* Generate an arrival for one of the slots that the peer has got, usually a valid one, although
- * the peer has not sent it. */
+/* Generate a (usually valid) arrival for one of the slots that the peer has received, although the peer has sent no data. */
 static void invent_arrival(struct sim *s, struct end *e, gpul_rdma_event *out)
 {
 	struct rng *r = &s->rng;
@@ -156,8 +155,7 @@ static void invent_arrival(struct sim *s, struct end *e, gpul_rdma_event *out)
 
 	for (unsigned tries = 0; tries < 20 && (!t || ((t->full || t->returned || !t->is_told) && chance(r, 990))); tries++)
 		t = &f->slots[(f->told - 1 - below(r, chance(r, 300) ? GPUL_RDMA_SLOTS : 30)) % GPUL_RDMA_SLOTS];
-	if (t->awaited && t->last && chance(r, 300)) /* the slot after the end of a message of which a stripe has
-						       * arrived */
+	if (t->awaited && t->last && chance(r, 300)) /* use the slot after a message of which only one stripe has arrived */
 		t = &f->slots[t->sequence % GPUL_RDMA_SLOTS];
 	uint32_t bytes = t->room, sequence = t->sequence;
 	bool last = t->ends ? chance(r, 970) : chance(r, 80);
@@ -170,7 +168,7 @@ static void invent_arrival(struct sim *s, struct end *e, gpul_rdma_event *out)
 	} else if (chance(r, 30)) {
 		bytes = below(r, s->p.segment_bytes + 1);
 	}
-	if (chance(r, 60)) { /* a slot that the peer may get next */
+	if (chance(r, 60)) { /* use a slot that the peer has not received yet */
 		sequence = f->told + 1 + below(r, 4);
 		bytes = below(r, 4);
 		last = true;
@@ -185,7 +183,7 @@ static void invent_arrival(struct sim *s, struct end *e, gpul_rdma_event *out)
 		out->qp += s->p.n_qps;
 }
 
-/* Arrivals in any order, most of them valid by themselves, until one is invalid. */
+/* Deliver forged arrivals in any order, most of which are valid, until one is invalid. */
 void forge_arrivals(struct sim *s, struct end *e)
 {
 	for (unsigned n = 1 + below(&s->rng, 20); n && !gpul_rdma_link_failed(e->link)->status && !s->reason[0]; n--) {
@@ -196,7 +194,7 @@ void forge_arrivals(struct sim *s, struct end *e)
 		      GPUL_RDMA_IMM_LAST(v.imm) ? " last" : "");
 		give_event(s, e, &v);
 		if (!gpul_rdma_link_failed(e->link)->status)
-			e->queues[v.qp].recvs--; /* it was valid, and has used a receive */
+			e->queues[v.qp].recvs--; /* the arrival was valid, so it has used a receive */
 	}
 	watch_failure(s, e);
 }

@@ -111,7 +111,7 @@ static gpul_rdma_piece register_piece(struct sim *s, struct end *e, const char *
 	return p;
 }
 
-/* Cut an area into pieces; a multi-receive's buffer and a put's target must not be cut, but those are in area 0. */
+/* Register an area in several pieces.  The buffers of multi-receives and the targets of puts must not be split, but those are in area 0. */
 static void register_area(struct sim *s, struct end *e, unsigned index)
 {
 	struct area *a = &e->areas[index];

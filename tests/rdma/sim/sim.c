@@ -49,8 +49,7 @@ static void dispatch(struct sim *s, const struct future *f)
 	}
 }
 
-/* All requests of an end that did not fail have ended: the end is no longer busy after a
- * while. */
+/* True if no link of an end without a fault is busy; a link must become idle some time after all requests have ended. */
 static bool is_quiet(const struct sim *s)
 {
 	for (unsigned i = 0; i < ENDS; i++)
@@ -159,7 +158,7 @@ bool run_seed(struct sim *s, uint64_t seed)
 
 /* ---- many seeds --------------------------------------------------------------------------------- */
 
-struct job { /* shared with its process */
+struct job { /* in memory that is shared with the process of the job */
 	volatile uint64_t seed, n_run, n_failed, n_of[N_FAULTS];
 };
 
@@ -198,7 +197,7 @@ static int run_jobs(uint64_t first, uint64_t last, unsigned n_jobs, uint64_t mos
 		pids[i] = fork();
 		if (!pids[i]) {
 			free(pids);
-			prctl(PR_SET_PDEATHSIG, SIGKILL); /* a job ends with its parent */
+			prctl(PR_SET_PDEATHSIG, SIGKILL); /* the process ends when its parent ends */
 			run_job(&jobs[i], first + i, last, n_jobs, most_failures);
 			exit(0);
 		}

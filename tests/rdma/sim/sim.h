@@ -22,15 +22,15 @@ enum {
 	ENDS = 2,
 	AREAS = 3, /* 0: one piece; 1: several pieces; 2: device memory, staged or to be flushed */
 	REGISTRATIONS = 2 + AREAS * GPUL_RDMA_MAX_PIECES,
-	MAX_WORKS = 2400, /* requests of one end */
+	MAX_WORKS = 2400, /* maximum number of requests of one end */
 	MAX_BUFFERS = 4 * MAX_WORKS,
 	AREA_BYTES = 64 << 20, /* address space of an area; little of it is used */
 	STAGE_BYTES = 64 << 20,
 	MAX_BACKLOG = 1 << 16,
 	TOLD_MESSAGES = 4096,   /* more events than a run has; a power of two */
 	NOISE_BYTES = 24 << 20, /* random bytes: the content of each message is a part of them */
-	UNTOUCHED = 0xee,       /* memory that must not be written */
-	REUSED = 0x5a,          /* a buffer whose request has ended, and that its owner uses for other things */
+	UNTOUCHED = 0xee,       /* content of memory that must not be written */
+	REUSED = 0x5a,          /* content of a buffer whose request has ended, and which its owner may reuse */
 	MAX_TAKE = 160,
 	REASON = 400,
 };
@@ -47,22 +47,22 @@ struct rng {
 	uint64_t state;
 };
 uint64_t random_bits(struct rng *r);
-uint32_t below(struct rng *r, uint32_t n); /* 0 to n - 1 */
+uint32_t below(struct rng *r, uint32_t n); /* random number from 0 to n - 1 */
 bool chance(struct rng *r, unsigned per_mille);
-uint64_t delay(struct rng *r, uint64_t typical_ns); /* about typical_ns, sometimes much longer */
+uint64_t delay(struct rng *r, uint64_t typical_ns); /* random time of about typical_ns, sometimes much longer */
 
 /* ---- the plan ----------------------------------------------------------------------------- */
 
 enum fault {
 	NO_FAULT,
 	ERROR_COMPLETION, /* one operation of `victim` completes with an error */
-	DEATH,            /* `victim` dies */
-	STALL,            /* the thread of `victim` stops; its socket's thread may go on */
+	DEATH,            /* the process of `victim` ends */
+	STALL,            /* the thread of `victim` stops; its socket's thread may continue */
 	PARTITION,        /* the socket no longer delivers anything */
 	BLACK_HOLE,       /* the fabric no longer delivers anything */
 	WRONG_TAG,
 	SHORT_BUFFER,
-	DEADLINE,      /* deadlines that expire */
+	DEADLINE,      /* deadlines of requests expire */
 	HOSTILE,       /* `victim` gets invalid slots, immediates, datagrams and
 			    * completions */
 	HOSTILE_ORDER, /* `victim` gets immediates for its slots in any order */
@@ -77,10 +77,10 @@ struct work;
 struct buffer { /* position in an area; sorted by address, with untouched bytes
 				     * between two buffers */
 	uint64_t at;
-	uint32_t bytes, noise; /* position of its content in the noise */
+	uint32_t bytes, noise; /* noise: offset of its content in sim.noise */
 	uint32_t filled;       /* RECV_INTO: size of the message */
 	uint8_t role;
-	struct work *owner; /* PUT_INTO, SIGNAL_INTO: of the other end */
+	struct work *owner; /* PUT_INTO, SIGNAL_INTO: a request of the other end */
 };
 
 enum work_kind { SEND, RECV, PUT, FLUSH, STREAMS };
@@ -88,24 +88,24 @@ enum work_state { PLANNED, ACTIVE, ENDED, FAILED, REFUSED };
 
 struct work { /* one request */
 	uint8_t kind, state, end;
-	uint8_t n_parts;        /* RECV */
+	uint8_t n_parts;        /* RECV: number of its buffers */
 	uint32_t first_message; /* RECV: number of its first message */
 	uint8_t area;
-	uint16_t put_number; /* in its lane */
+	uint16_t put_number; /* PUT: number in its lane */
 	uint32_t tags[GPUL_RDMA_MAX_PARTS];
-	uint32_t buffers[GPUL_RDMA_MAX_PARTS]; /* of this end */
+	uint32_t buffers[GPUL_RDMA_MAX_PARTS]; /* indexes of its buffers in this end */
 	uint32_t to, signal;                   /* PUT: buffers of the other end; NONE */
 	uint64_t value, landed;                /* PUT: the signal's value; bytes that arrived */
 	bool effective;                        /* PUT: data and signal have arrived */
 	struct work *proves;                   /* FLUSH: the receive whose data it makes visible */
 	unsigned lane;
-	uint64_t pause_ns, limit_ns; /* after the previous one of its stream; deadline after its start, 0: none */
+	uint64_t pause_ns, limit_ns; /* pause after the previous request of the stream; deadline after the start, 0: none */
 	uint64_t deadline_ns;
 	gpul_rdma_request handle;
 };
 #define NONE UINT32_MAX
 
-/* The traffic of a seed. */
+/* The kind of traffic in a run. */
 enum shape {
 	MIXED,
 	MANY,  /* more messages than slots */
@@ -121,46 +121,46 @@ struct params {
 	gpul_rdma_striping striping;
 	bool ordered, completes_in_order, datagrams, unnamed; /* unnamed: arrivals name no queue pair */
 	enum shape shape;
-	unsigned datagram_loss; /* per mille */
+	unsigned datagram_loss; /* lost datagrams per mille */
 	uint64_t repeat_ns;
 	uint64_t post_ns, ack_ns, arrive_ns, copy_ns; /* typical delays */
-	unsigned slow_qp;                             /* GPUL_RDMA_MAX_QPS: none */
+	unsigned slow_qp;                             /* index of a slow queue pair; GPUL_RDMA_MAX_QPS: none */
 	unsigned in_parts;                            /* per mille of the writes that land in two parts */
 	unsigned naps;                                /* per mille of the threads' steps after which they pause for
 				     * long */
 	bool eager;                                   /* requests start without pauses */
 	bool early;                                   /* completions come before the data lands, except DELIVERED ones */
 	bool offsets;                                 /* remote addresses count from the start of the piece */
-	bool strictly_checked;                        /* also the costly checks */
+	bool strictly_checked;                        /* true: also make the checks that take long */
 
 	enum fault fault;
 	unsigned victim;
-	uint64_t at_ns, for_ns; /* time of the fault; STALL: its length */
-	uint32_t at_op;         /* ERROR_COMPLETION */
+	uint64_t at_ns, for_ns; /* time of the fault; STALL: its duration */
+	uint32_t at_op;         /* ERROR_COMPLETION: number of the operation */
 	int wc_status;
 	bool lands;                 /* ERROR_COMPLETION: the operation had taken effect */
 	bool beats_stop;            /* STALL: the whole process stops */
 	bool failed_lost, eof_lost; /* messages of the socket that do not arrive */
-	bool harmless, must_fail;   /* whether no link may fail; whether both must fail */
+	bool harmless, must_fail;   /* harmless: no link may fail; must_fail: both must fail */
 	uint64_t socket_ns;
 };
 
 /* ---- what the peer of an end has been told, and what has arrived ------------------------------ */
 
 struct told_slot {
-	bool is_told, ends, last, full, returned; /* ends: its buffer; returned: behind the end of its message */
+	bool is_told, ends, last, full, returned; /* ends: last slot of its buffer; returned: unused, after the end of its message */
 	uint32_t sequence, message, segment, room, bytes;
-	unsigned awaited; /* bit i: a stripe on queue pair i, when the first one has arrived */
+	unsigned awaited; /* bit i: after the first stripe, one on queue pair i is still awaited */
 };
 
 struct told_message {
 	bool has_last;
-	uint32_t last, seen, n_full; /* last segment; behind the last one that was seen; segments that have arrived */
+	uint32_t last, seen, n_full; /* last: last segment; seen: 1 + highest arrived one; n_full: number of arrived ones */
 	uint64_t bytes;
 };
 
 struct referee {
-	uint32_t told, message, segment; /* of the slot that was told last */
+	uint32_t told, message, segment; /* of the slot that was sent to the peer last */
 	uint32_t first_message;
 	struct told_slot slots[GPUL_RDMA_SLOTS];
 	struct told_message messages[TOLD_MESSAGES];
@@ -179,20 +179,20 @@ struct area {
 	unsigned char *memory;
 	uint32_t used, clean; /* the first `clean` bytes were filled with UNTOUCHED */
 	gpul_rdma_area registered;
-	bool small_writes_wait;       /* device memory with flush: a write becomes visible later */
+	bool small_writes_wait;       /* true for device memory that needs a flush: a write becomes visible later */
 	uint32_t *buffers, n_buffers; /* sorted by address */
 };
 
 struct inbox_item {
 	gpul_rdma_event event;
-	bool error; /* an error completion */
+	bool error; /* true: an error completion */
 	int wc_status;
-	uint32_t flying; /* DONE: the operation; NONE: forged */
+	uint32_t flying; /* index of the completed operation; NONE: forged */
 };
 
 struct sent_queue {                                                    /* one queue pair */
-	uint64_t last_lands, last_done, last_early_done, last_arrived; /* times: the order of an ordered fabric */
-	uint32_t taken, retired;                                       /* operations */
+	uint64_t last_lands, last_done, last_early_done, last_arrived; /* times that keep an ordered fabric in order */
+	uint32_t taken, retired;                                       /* numbers of operations */
 	int recvs;
 	bool in_error;
 };
@@ -217,8 +217,8 @@ struct end {
 	struct work *active[MAX_WORKS];
 	uint32_t n_active, n_left;
 	uint64_t next_deadline_ns; /* no active request has an earlier one */
-	uint64_t ended_copy;       /* the operation of a copy that has ended */
-	uint32_t n_messages;       /* of the receives that have begun */
+	uint64_t ended_copy;       /* id of the last ended copy operation */
+	uint32_t n_messages;       /* number of messages of the receives that have begun */
 	struct referee referee;
 	gpul_rdma_request stale; /* a handle whose end a test has reported */
 
@@ -230,11 +230,11 @@ struct end {
 	uint32_t n_writes;
 	uint16_t lane_next[GPUL_RDMA_MAX_QPS * 2], lane_planned[GPUL_RDMA_MAX_QPS * 2];
 
-	uint64_t thread_ns; /* typical time between two steps of its thread */
+	uint64_t thread_ns; /* typical time between two steps of this end's thread */
 	uint64_t next_run_ns, idle_ns, last_tick_ns, away_until_ns;
 	uint32_t run_stamp;
-	gpul_rdma_lease lease; /* of its socket's thread */
-	unsigned copies;       /* in flight */
+	gpul_rdma_lease lease; /* lease of this end's socket thread */
+	unsigned copies;       /* number of copies in flight */
 	bool dead, stalled, failed;
 	uint64_t failed_ns;
 };
@@ -244,10 +244,10 @@ struct flying {
 	gpul_rdma_op op;
 	uint8_t end;
 	bool used, landed, error;
-	uint32_t number;       /* in its queue pair */
-	uint32_t landed_bytes; /* of a write that lands in two parts */
+	uint32_t number;       /* number in its queue pair */
+	uint32_t landed_bytes; /* for a write that lands in two parts: bytes landed so far */
 	unsigned char inlined[256];
-	uint64_t earlier_done_ns; /* when the earlier writes that complete early have completed */
+	uint64_t earlier_done_ns; /* time at which all earlier writes that complete early have completed */
 	unsigned char *captured;  /* the bytes of a write that completes before it lands */
 };
 
@@ -256,7 +256,7 @@ enum happening { RUN, LAND, LAND_PART, DELIVER, COPIED, SETTLE, FAULT, SOCKET_FA
 struct future {
 	uint64_t ns, order;
 	uint8_t what, end;
-	uint32_t index; /* RUN: stamp; else of a flying operation, an item */
+	uint32_t index; /* RUN: a stamp; else the index of a flying operation or of an item */
 };
 
 /* A write to device memory that no flush has made visible yet. */
@@ -277,7 +277,7 @@ struct sim {
 	uint64_t n_futures;
 	struct flying *flying;
 	uint32_t *free_flying, n_free_flying, flying_room;
-	struct inbox_item *items; /* on their way to an inbox */
+	struct inbox_item *items; /* items that have not reached an inbox yet */
 	uint32_t *free_items, n_free_items, items_room;
 	struct unsettled *unsettled[ENDS];
 	uint32_t n_unsettled[ENDS], n_settled[ENDS], unsettled_room[ENDS];
@@ -290,7 +290,8 @@ struct sim {
 };
 
 /* ---- base.c ---- */
-void wrong(struct sim *s, const char *fmt, ...) __attribute__((format(printf, 2, 3))); /* the first reason is kept */
+void wrong(struct sim *s, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3))); /* records why the run is wrong; only the first reason is kept */
 void trace(const struct sim *s, unsigned end, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void happen(struct sim *s, uint64_t ns, enum happening what, unsigned end, uint32_t index);
 bool next_future(struct sim *s, struct future *f);
@@ -302,7 +303,7 @@ const char *name_place(const struct sim *s, unsigned end, uint64_t at, char text
 const char *name_op(const struct sim *s, unsigned end, const gpul_rdma_op *op, char text[256]);
 
 /* ---- plan.c ---- */
-bool sim_open(struct sim *s); /* memory for any number of seeds */
+bool sim_open(struct sim *s); /* allocates memory, which is used for any number of runs */
 void sim_close(struct sim *s);
 bool make_plan(struct sim *s, uint64_t seed);
 extern const char *const fault_names[N_FAULTS];
@@ -356,6 +357,6 @@ void check_ended(struct sim *s, struct work *w, const uint64_t *bytes);
 void check_memory(struct sim *s);
 
 /* ---- sim.c ---- */
-bool run_seed(struct sim *s, uint64_t seed); /* false: s->reason */
+bool run_seed(struct sim *s, uint64_t seed); /* false: s->reason is set */
 
 #endif

@@ -74,7 +74,7 @@ static void a_wrong_key_fails_both_sides(void **state)
 	op.remote_key += 0x100;
 	post_all(&a, &op, 1);
 	assert_int_equal(failure_of(&a, "sender").native, IBV_WC_REM_ACCESS_ERR);
-	native = failure_of(&b, "receiver").native; /* NICs differ: an event, a flushed receive, or one with an error (rxe) */
+	native = failure_of(&b, "receiver").native; /* depends on the NIC: an event, a flushed receive, or a receive with an error (rxe) */
 	assert_true(native == IBV_WC_WR_FLUSH_ERR || native == IBV_EVENT_QP_ACCESS_ERR || native == IBV_WC_LOC_ACCESS_ERR ||
 		    native == IBV_WC_REM_ACCESS_ERR);
 	close_pair();
@@ -104,7 +104,7 @@ static void wrong_local_memory_fails(void **state)
 	op.local_key += 0x100;
 	post_all(&a, &op, 1);
 	native = failure_of(&a, "sender").native;
-	/* the second: rxe of Linux 6.1; the third: rxe of Linux 6.12, which gives no reason */
+	/* rxe of Linux 6.1 reports QP_OP_ERR; rxe of Linux 6.12 reports only WR_FLUSH_ERR, without the reason */
 	assert_true(native == IBV_WC_LOC_PROT_ERR || native == IBV_WC_LOC_QP_OP_ERR || native == IBV_WC_WR_FLUSH_ERR);
 	close_pair();
 }
@@ -141,7 +141,7 @@ static void a_dead_peer_is_noticed_in_the_announced_time(void **state)
 	close_pair();
 }
 
-/* A sender that writes all the time; the receiver breaks the path and then finds its memory unchanged. */
+/* A sender writes all the time; after the receiver has broken the path, its memory must no longer change. */
 static void nothing_is_written_after_a_break(void **state)
 {
 	static unsigned char after[END_BYTES];
@@ -153,13 +153,13 @@ static void nothing_is_written_after_a_break(void **state)
 		gpul_rdma_failure why = { 0 };
 
 		open_pair(2);
-		for (unsigned i = 0; i < END_DEPTH; i++) { /* all of the memory, by two queue pairs, with changing bytes */
+		for (unsigned i = 0; i < END_DEPTH; i++) { /* each write covers all of the memory; two queue pairs alternate */
 			ops[i] = write_op(&a, &b, GPUL_RDMA_OP_WRITE, 0, END_BYTES, i);
 			ops[i].qp = (uint16_t)(i % 2);
 		}
 		memset(a.memory, round + 1, END_BYTES);
 		assert_int_equal(gpul_rdma_verbs.post(a.path, ops, END_DEPTH, &n_posted, &why), GPUL_OK);
-		while (((volatile unsigned char *)b.memory)[round * 997] == 0) /* the first write is arriving */
+		while (((volatile unsigned char *)b.memory)[round * 997] == 0) /* wait until the first write arrives */
 			;
 		gpul_rdma_verbs.break_path(b.path);
 		memcpy(after, b.memory, END_BYTES);

@@ -17,7 +17,7 @@ struct end {
 	gpul_rdma_piece piece;
 };
 
-/* The defaults of a test: any NIC, no GPU. */
+/* Return the description that tests use by default: any NIC, no GPU. */
 gpul_rdma_device_desc plain_desc(void);
 
 /* Open a device, register its memory, create a path; returns the status, with everything undone on failure. */
@@ -27,7 +27,7 @@ void end_close(struct end *e);
 /* Connect two ends to each other. */
 gpul_status ends_connect(struct end *a, struct end *b, gpul_error *err);
 
-/* Both: open and connect; every step must succeed. */
+/* Open and connect two ends; every step must succeed. */
 void ends_open(struct end *a, struct end *b, const gpul_rdma_device_desc *desc, unsigned n_qps);
 
 /* Post operations, which must all be accepted. */
@@ -36,10 +36,10 @@ void post_all(struct end *e, const gpul_rdma_op *ops, unsigned n);
 /* Poll once; the poll must succeed.  Returns the number of events. */
 unsigned poll_once(struct end *e, gpul_rdma_event *events, unsigned max);
 
-/* Poll until the path fails, at most a second; returns the record. */
+/* Poll until the path fails, for at most a second; returns the failure. */
 gpul_rdma_failure poll_failure(struct end *e);
 
-/* An operation from the memory of one end to the memory of the other. */
+/* Make an operation from the memory of one end to the memory of the other. */
 gpul_rdma_op write_op(const struct end *from, const struct end *to, gpul_rdma_op_kind kind, uint64_t offset, uint32_t n_bytes, uint64_t id);
 
 #endif

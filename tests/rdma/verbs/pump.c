@@ -105,7 +105,7 @@ static unsigned char *message(const struct side *s, unsigned i)
 	return s->memory + (size_t)(i % slots) * n_bytes;
 }
 
-/* The bytes of message i begin and end with its number; the rest is checked at the end. */
+/* Write the number of message i to its first and last bytes, which the receiver checks; the rest is checked at the end. */
 static void mark(struct side *s, unsigned i)
 {
 	if (n_bytes >= 8 && slots == WINDOW) {
@@ -277,7 +277,7 @@ int main(int argc, char **argv)
 	gpul_rdma_verbs.about(a.device, &info);
 	for (size_t i = 0; i < area_bytes(); i++)
 		a.memory[i] = (unsigned char)(i * 7 + i / 4096);
-	pump(&a, &b); /* warm */
+	pump(&a, &b); /* a warm-up run */
 	begin = gpul_clock_ns();
 	pump(&a, &b);
 	ns = gpul_clock_ns() - begin;

@@ -87,7 +87,8 @@ static void no_bytes_of_a_stranger_do_harm(void **state)
 	srand(1);
 	for (int i = 0; i < 200000; i++) {
 		const size_t n_bytes = (size_t)rand() % (good_bytes + 8);
-		unsigned char *exact = malloc(n_bytes ? n_bytes : 1); /* so that a read beyond its end is seen */
+		unsigned char *exact = malloc(n_bytes ? n_bytes
+						      : 1); /* exactly n_bytes, so that a sanitizer detects a read beyond the end */
 		gpul_error err = { 0 };
 
 		memcpy(bytes, good, sizeof bytes);

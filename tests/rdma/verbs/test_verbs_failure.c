@@ -38,7 +38,7 @@ static void every_status_gives_its_record(void **state)
 		fake_verbs_complete(1, (enum ibv_wc_status)status, 0x81);
 		op.id = 2;
 		post_all(&a, &op, 1);
-		assert_int_equal(poll_once(&a, events, 8), 1); /* first the earlier events */
+		assert_int_equal(poll_once(&a, events, 8), 1); /* the earlier events are reported before the failure */
 		assert_int_equal(events[0].id, 1);
 		why = poll_failure(&a);
 		assert_int_equal(why.status, GPUL_EVERBS);
@@ -46,7 +46,7 @@ static void every_status_gives_its_record(void **state)
 		assert_int_equal(why.vendor, 0x81);
 		assert_string_equal(why.call, "completion");
 		assert_ptr_equal(strstr(why.what, "IBV_WC_"), why.what);
-		assert_int_equal(poll_failure(&a).native, status); /* and again */
+		assert_int_equal(poll_failure(&a).native, status); /* the failure is reported again */
 		close_pair();
 	}
 }
@@ -87,7 +87,8 @@ static void a_flushed_completion_does_not_hide_the_cause(void **state)
 	fake_verbs_complete(1, IBV_WC_WR_FLUSH_ERR, 0);
 	op = write_op(&a, &b, GPUL_RDMA_OP_WRITE, 0, 8, 1);
 	post_all(&a, &op, 1);
-	assert_int_equal(gpul_rdma_verbs.poll(a.path, events, 8, &n, &why), GPUL_OK); /* the path waits for a better reason */
+	assert_int_equal(gpul_rdma_verbs.poll(a.path, events, 8, &n, &why),
+			 GPUL_OK); /* a flushed completion is not the cause, so the path waits for another one */
 	assert_int_equal(n, 0);
 	fake_verbs_complete(1, IBV_WC_RETRY_EXC_ERR, 0);
 	op.qp = 1;
@@ -109,7 +110,7 @@ static void a_wrong_key_is_reported_on_both_sides(void **state)
 	op.remote_key++;
 	post_all(&a, &op, 1);
 	assert_int_equal(poll_failure(&a).native, IBV_WC_REM_ACCESS_ERR);
-	assert_false(gpul_rdma_verbs.async_read(b.device, &why)); /* not an event of the whole device */
+	assert_false(gpul_rdma_verbs.async_read(b.device, &why)); /* false, because this event does not concern the whole device */
 	why = poll_failure(&b);
 	assert_string_equal(why.call, "asynchronous event");
 	assert_int_equal(why.native, IBV_EVENT_QP_ACCESS_ERR);
@@ -187,10 +188,10 @@ static void only_a_dead_device_ends_all_paths(void **state)
 	open_pair(1);
 	fake_verbs_raise(IBV_EVENT_PORT_ERR, 0, 1);
 	assert_false(gpul_rdma_verbs.async_read(a.device, &why));
-	assert_int_equal(poll_once(&a, events, 8), 0); /* the retries may outlast it */
+	assert_int_equal(poll_once(&a, events, 8), 0); /* no failure, because the NIC's retries may outlast the port error */
 	fake_verbs_raise(IBV_EVENT_PORT_ACTIVE, 0, 1);
 	assert_false(gpul_rdma_verbs.async_read(a.device, &why));
-	assert_false(gpul_rdma_verbs.async_read(a.device, &why)); /* nothing is in flight, so it does not wait */
+	assert_false(gpul_rdma_verbs.async_read(a.device, &why)); /* no event is pending, and the call does not wait for one */
 	assert_int_equal(why.status, GPUL_OK);
 	fake_verbs_raise(IBV_EVENT_DEVICE_FATAL, 0, 0);
 	assert_true(gpul_rdma_verbs.async_read(a.device, &why));
@@ -205,7 +206,7 @@ static void a_port_that_stays_down_fails_the_path(void **state)
 
 	(void)state;
 	fake_verbs(0);
-	desc.timeout = 4; /* 65 us */
+	desc.timeout = 4; /* 4.096 us * 2^4 = 65 us */
 	desc.retry = 1;
 	ends_open(&a, &b, &desc, 1);
 	fake_verbs_raise(IBV_EVENT_PORT_ERR, 0, 1);

@@ -17,7 +17,7 @@ struct line {
 	const char *address;
 };
 
-/* Choose from a table that ends with a NULL address. */
+/* Choose a GID from a table that ends with a NULL address. */
 static gpul_status choose(const struct line *lines, bool ethernet, int wish, uint32_t *index, char why[160], gpul_error *err)
 {
 	struct ibv_gid_entry entries[16] = { 0 }, out;

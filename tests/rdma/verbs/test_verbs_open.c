@@ -146,7 +146,7 @@ static void an_unreliable_connection_needs_a_lossless_fabric(void **state)
 	assert_int_equal(fake_verbs_alive(), 0);
 }
 
-/* The attributes of the first queue pair of a path, found by the description. */
+/* Return the attributes of the first queue pair of a path, which is found by the path's description. */
 static const struct ibv_qp_attr *attributes_of(const struct end *e)
 {
 	unsigned char bytes[GPUL_RDMA_MAX_DESCRIPTION];
@@ -193,7 +193,7 @@ static void infiniband_uses_lids(void **state)
 	assert_int_equal(attributes_of(&a)->ah_attr.is_global, 0);
 	end_close(&a);
 	end_close(&b);
-	fake_verbs_behave()->ports[0].flags = 1; /* the network demands global route headers */
+	fake_verbs_behave()->ports[0].flags = 1; /* IBV_QPF_GRH_REQUIRED: the network requires global route headers */
 	ends_open(&a, &b, &desc, 1);
 	assert_int_equal(attributes_of(&a)->ah_attr.is_global, 1);
 	end_close(&a);

@@ -73,7 +73,7 @@ static void a_full_queue_accepts_the_rest_later(void **state)
 	ends_open(&a, &b, &desc, 2);
 	for (unsigned i = 0; i < 100; i++) {
 		ops[i] = write_op(&a, &b, GPUL_RDMA_OP_WRITE, i, 1, i);
-		ops[i].qp = i == 3; /* one for the other queue pair */
+		ops[i].qp = i == 3; /* operation 3 uses the other queue pair */
 		ops[i].flags = i % 32 == 31 || i == 99 ? GPUL_RDMA_SIGNALED : 0;
 	}
 	assert_int_equal(gpul_rdma_verbs.post(a.path, ops, 100, &n_posted, &why), GPUL_OK);
@@ -237,7 +237,7 @@ static void slots_travel_as_datagrams(void **state)
 
 		memset(a.memory, (int)(round & 0xff), 96);
 		post_all(&a, &op, 1);
-		memset(a.memory, 0xee, 96); /* the datagram is a copy */
+		memset(a.memory, 0xee, 96); /* has no effect, because post has copied the datagram */
 		assert_int_equal(poll_once(&b, events, 8), 1);
 		assert_int_equal(events[0].kind, GPUL_RDMA_EVENT_CONTROL);
 		assert_int_equal(events[0].bytes, 96);
@@ -268,7 +268,7 @@ static void a_datagram_of_a_stranger_is_ignored(void **state)
 	n_bytes = gpul_rdma_verbs.describe(b.path, description);
 	assert_int_equal(gpul_rdma_verbs.connect_path(stranger.path, description, n_bytes, &err), GPUL_OK);
 	op.local = stranger.piece.at;
-	for (int i = 0; i < 500; i++) { /* more than there are buffers */
+	for (int i = 0; i < 500; i++) { /* more datagrams than there are receive buffers */
 		post_all(&stranger, &op, 1);
 		poll_once(&stranger, events, 8);
 		assert_int_equal(poll_once(&b, events, 8), 0);
