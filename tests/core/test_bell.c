@@ -22,7 +22,7 @@ static void a_bell_is_quiet_some_time_after_the_last_ring(void **state)
 		usleep(10000);
 	gpul_bell_ring(&bell);
 	assert_false(gpul_bell_is_quiet(&bell, &ear));
-	assert_false(gpul_bell_is_quiet(&bell, &other)); /* each ear sees each ring */
+	assert_false(gpul_bell_is_quiet(&bell, &other)); /* every listener notices every ring */
 }
 
 struct turns {
@@ -74,7 +74,7 @@ static void a_sleep_ends_by_itself(void **state)
 	(void)gpul_bell_is_quiet(&bell, &ear);
 	gpul_bell_sleep(&bell, &ear, 1);
 	gpul_bell_ring(&bell);
-	gpul_bell_sleep(&bell, &ear, FOREVER_MS); /* somebody has rung since */
+	gpul_bell_sleep(&bell, &ear, FOREVER_MS); /* returns immediately, because the bell has rung since */
 	assert_int_equal(bell.sleepers, 0);
 }
 

@@ -46,7 +46,7 @@ static void a_long_error_text_is_shortened_where_it_matters_least(void **state)
 	assert_memory_equal(err.text, "/tmp/ppp", 8);
 	assert_non_null(strstr(err.text, "pp...pp"));
 	assert_non_null(strstr(err.text, "pp/x.ptx: no such file"));
-	gpul_fail(&outer, GPUL_ESYS, 2, "rank 3: %s", err.text); /* a text around a text that was shortened */
+	gpul_fail(&outer, GPUL_ESYS, 2, "rank 3: %s", err.text); /* the new text contains a text that was already shortened */
 	assert_memory_equal(outer.text, "rank 3: /tmp/", 13);
 	assert_non_null(strstr(outer.text, "pp/x.ptx: no such file"));
 }
@@ -148,7 +148,7 @@ static void mistakes_are_explained_once_and_ten_at_most(void **state)
 	assert_non_null(strstr(s.line, "further failed calls"));
 	assert_false(gpul_log_shows_mistakes());
 	gpul_log_set_level(GPUL_LOG_INFO);
-	gpul_log_mistake("test", "mistake %d", 3); /* all of them, also again */
+	gpul_log_mistake("test", "mistake %d", 3); /* at this level every mistake is logged, even repeatedly */
 	gpul_log_mistake("test", "mistake %d", 3);
 	assert_int_equal(s.n, 13);
 	gpul_log_set_level(GPUL_LOG_OFF);

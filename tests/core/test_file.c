@@ -185,7 +185,7 @@ static void a_file_that_is_cut_reads_as_zeros_and_is_reported(void **state)
 		pthread_join(threads[i], &zeros);
 		assert_true((uintptr_t)zeros > LARGE - KEPT - 4096 && (uintptr_t)zeros <= LARGE - KEPT);
 	}
-	assert_int_equal(truncate(path, LARGE), 0); /* the size is right again, but zeros were read */
+	assert_int_equal(truncate(path, LARGE), 0); /* the file has its old size again, but zeros were read before */
 	assert_int_equal(gpul_file_check(&f, path, &err), GPUL_ESYS);
 	assert_int_equal(err.native, EIO);
 	assert_non_null(strstr(err.text, "became shorter while it was read"));
@@ -266,9 +266,9 @@ static void other_bus_errors_go_to_the_handler_of_the_program(void **state)
 	assert_int_equal(n_faults, 1);
 	gpul_file_close(&f);
 	sigaction(SIGBUS, NULL, &now);
-	assert_ptr_equal(now.sa_handler, count_fault); /* restored */
+	assert_ptr_equal(now.sa_handler, count_fault); /* the program's handler is restored */
 	open_large(path, &f);
-	sigaction(SIGBUS, &own, NULL); /* installed over the library's handler: stays */
+	sigaction(SIGBUS, &own, NULL); /* a handler that replaces the library's is not removed */
 	gpul_file_close(&f);
 	sigaction(SIGBUS, NULL, &now);
 	assert_ptr_equal(now.sa_handler, count_fault);
@@ -348,7 +348,7 @@ static void a_dash_is_standard_input(void **state)
 	make_file(path, LARGE);
 	fd = open(path, O_RDONLY);
 	expect_stdin(fd, LARGE);
-	assert_int_equal(read(fd, &c, 1), 1); /* the rest of a file that was read in part */
+	assert_int_equal(read(fd, &c, 1), 1); /* only the rest of this file will be read */
 	expect_stdin(fd, LARGE - 1);
 	close(fd);
 	unlink(path);

@@ -137,12 +137,12 @@ static void reads_the_files_of_version_1(void **state)
 	assert_int_equal(m.left_bytes, 1000000);
 	assert_int_equal(m.used_bytes, 5000000);
 	assert_string_equal(m.where, "/sys/fs/cgroup/memory/docker/ab/memory.limit_in_bytes");
-	/* A container of version 1 sees the path from outside, but only its own group, mounted. */
+	/* A container of cgroup version 1 sees the host's path of its group, but only its own group is mounted. */
 	put("proc/self/mountinfo", "35 31 0:32 /docker/ab /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n");
 	put("sys/fs/cgroup/memory/memory.limit_in_bytes", "2000000\n");
 	assert_true(gpul_memory_find_left(root, &m));
 	assert_int_equal(m.left_bytes, 1999999);
-	/* A path outside of the mounted group: only the mount point is known. */
+	/* If the path is outside of the mounted group, the limit at the mount point is used. */
 	put("proc/self/cgroup", "4:memory:/docker/other\n");
 	put("sys/fs/cgroup/memory/memory.limit_in_bytes", "3000000\n");
 	assert_true(gpul_memory_find_left(root, &m));

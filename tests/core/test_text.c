@@ -111,7 +111,7 @@ static void a_long_sentence_is_cut_with_a_mark_between_characters(void **state)
 		gpul_text_fit(copy, room);
 		assert_true(strlen(copy) < room && strlen(copy) + 2 >= room);
 		assert_string_equal(copy + strlen(copy) - 3, "...");
-		assert_true((copy[strlen(copy) - 4] & 0xC0) != 0xC0); /* no first byte of a character without the others */
+		assert_true((copy[strlen(copy) - 4] & 0xC0) != 0xC0); /* the text does not end within a UTF-8 character */
 	}
 	strcpy(text, "short");
 	gpul_text_fit(text, 64);
