@@ -382,7 +382,7 @@ static CUresult host_free(void *p)
 	return release_object(FAKE_HOST_MEMORY);
 }
 
-/* Not counted: nothing depends on its success. */
+/* This call is not counted, and so never fails, because no caller depends on its success. */
 static CUresult exchange_capture_mode(CUstreamCaptureMode *mode)
 {
 	*mode = CU_STREAM_CAPTURE_MODE_GLOBAL;

@@ -11,12 +11,12 @@
 /* clang-format off */
 typedef enum fake_kind {
 	FAKE_CONTEXT, FAKE_LIBRARY, FAKE_MODULE, FAKE_MEMORY, FAKE_HOST_MEMORY, FAKE_STREAM, FAKE_EVENT,
-	FAKE_VMM, FAKE_RESERVATION, FAKE_MAPPING, FAKE_REGISTRATION, FAKE_IPC,  /* this line: for fake_memory.h */
+	FAKE_VMM, FAKE_RESERVATION, FAKE_MAPPING, FAKE_REGISTRATION, FAKE_IPC,  /* the kinds on this line are counted by fake_memory.c */
 	FAKE_N_KINDS
 } fake_kind;
 /* clang-format on */
 
-/* The values that the driver reports.  fake_driver() sets the defaults; where none is given: 0 or NULL. */
+/* The values that the fake driver reports.  fake_driver() sets the defaults, which are 0 or NULL unless stated. */
 typedef struct fake_behaviour {
 	int n_devices;                   /* default 1 */
 	int major, minor;                /* compute capability; default 9.0 */
@@ -40,10 +40,10 @@ typedef struct fake_behaviour {
 	void (*loading)(const void *image, unsigned n, const CUjit_option *keys, void **values);
 } fake_behaviour;
 
-/* Reset: the fail_at-th call (1 = first) fails with CUDA_ERROR_OUT_OF_MEMORY; 0: no call fails. */
+/* Reset the fake driver and return its table; call number fail_at (from 1) fails with CUDA_ERROR_OUT_OF_MEMORY; 0: no call fails. */
 const gpul_driver *fake_driver(int fail_at);
 
-/* Reset: the fail_at-th call fails with this error. */
+/* Reset the fake driver and return its table; call number fail_at fails with this error. */
 const gpul_driver *fake_driver_failing(int fail_at, CUresult with);
 
 /* From now on, the n-th call fails with this error; 0: no call fails. */
@@ -54,7 +54,7 @@ int fake_calls(void);              /* calls since fake_driver() */
 int fake_alive(void);              /* objects of all kinds not yet released */
 int fake_alive_of(fake_kind kind);
 
-/* For tables with more calls: count one call, and return the error if this call must fail. */
+/* For fakes that extend the table: count one call, and return the error if this call must fail. */
 CUresult fake_step(void);
 /* Add `more`, which may be negative, to the number of objects of a kind. */
 void fake_count(fake_kind kind, int more);

@@ -7,7 +7,7 @@
 
 #include "tests/fake/fake_driver.h"
 
-/* Like fake_driver_failing(), but the table has more calls.  Both drivers share the counts and the behaviour. */
+/* Like fake_driver_failing(), but the table also has the calls for cuMem* handles and IPC.  Both drivers share counts and behaviour. */
 const gpul_driver *fake_memory_driver(int fail_at, CUresult with);
 
 #endif

@@ -46,7 +46,7 @@ static char *copy_text(const char *text)
 	return text ? strdup(text) : NULL;
 }
 
-/* All attributes in one piece; the names and the address are pieces of their own, because callers replace them. */
+/* All attributes are one allocation; names and address are separate allocations, because callers replace them. */
 struct fake_info {
 	struct fi_info info;
 	struct fi_tx_attr tx;
@@ -137,7 +137,7 @@ static struct fi_info *make_info(const fake_ofi_entry *e)
 	return i;
 }
 
-/* "tcp" names "tcp;ofi_rxm", too. */
+/* True if an entry matches the hints; the provider "tcp" also matches "tcp;ofi_rxm". */
 static bool is_wanted(const fake_ofi_entry *e, const struct fi_info *hints)
 {
 	const char *provider = hints ? hints->fabric_attr->prov_name : NULL, *domain = hints ? hints->domain_attr->name : NULL;
@@ -252,7 +252,7 @@ static int close_plain(struct fid *fid)
 	return 0;
 }
 
-/* As libfabric does, takes the number of bytes from the address family. */
+/* Like libfabric, take the size of the address from its family, not from an argument. */
 static int insert_address(struct fid_av *av, const void *address, size_t n, fi_addr_t *out, uint64_t flags, void *context)
 {
 	struct fake_av *a = (struct fake_av *)av;

@@ -16,13 +16,13 @@
 
 #include "rdma/ofi/ofi_lib.h"
 
-/* An answer of fi_getinfo(). */
+/* An entry of the list that fi_getinfo() returns. */
 typedef struct fake_ofi_entry {
 	const char *provider, *domain;
 	const char *address; /* IPv4 or IPv6; NULL: endpoints have names, as those of shm */
 	uint64_t mode;       /* FI_CONTEXT ... */
 	int mr_mode;         /* FI_MR_LOCAL: the local key is checked; FI_MR_VIRT_ADDR; FI_MR_PROV_KEY */
-	size_t data_bytes;   /* of remote completion data */
+	size_t data_bytes;   /* size of remote completion data */
 	uint64_t msg_order, comp_order;
 } fake_ofi_entry;
 
@@ -57,6 +57,6 @@ void fake_ofi_complete(int n, int error, int provider_error); /* the n-th comple
 void fake_ofi_fail_read(int n, int code);                     /* the n-th fi_cq_read() from now on returns -code; 0: none */
 
 unsigned fake_ofi_writes(void);        /* writes taken since fake_ofi() */
-unsigned fake_ofi_silent_writes(void); /* ... without FI_COMPLETION */
+unsigned fake_ofi_silent_writes(void); /* those of these writes that had no FI_COMPLETION */
 
 #endif

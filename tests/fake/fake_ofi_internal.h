@@ -28,7 +28,7 @@ struct fake_domain {
 struct fake_mr {
 	struct fid_mr mr;
 	struct fake_domain *domain;
-	uint64_t begin, bytes, base, access; /* base: address that a peer uses for begin */
+	uint64_t begin, bytes, base, access; /* base: the address by which peers refer to begin */
 	struct fake_mr *next;
 };
 
@@ -76,9 +76,9 @@ extern pthread_mutex_t fake_ofi_lock;
 extern struct fake_ep *fake_ofi_eps;
 extern struct fake_mr *fake_ofi_mrs;
 
-/* Count one call; 0, or the error number with which it must fail. */
+/* Count one call; returns 0, or the error number with which the call must fail. */
 int fake_ofi_step(void);
-/* An object, counted as alive. */
+/* Allocate an object and count it as alive. */
 void *fake_ofi_new(size_t n_bytes);
 void fake_ofi_free(void *object);
 

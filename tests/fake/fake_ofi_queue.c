@@ -72,7 +72,7 @@ void fake_ofi_forget(struct fake_cq *cq)
 		(void)pop(cq, &cq->first);
 }
 
-/* The end of a write at its sender. */
+/* Complete a write at its sender. */
 static void complete_write(struct fake_ep *from, const struct fake_write *w, int error, int provider_error)
 {
 	struct fi_cq_err_entry e = { .op_context = w->context, .flags = FI_RMA | FI_WRITE, .err = error, .prov_errno = provider_error };
@@ -238,7 +238,7 @@ static struct fake_ep *find_target(const struct fake_ep *from, fi_addr_t to)
 	return NULL;
 }
 
-/* A provider that needs registered local memory gets its descriptor; inject does not need it. */
+/* True if the local memory is registered, where the provider requires this (FI_MR_LOCAL); injected writes do not need it. */
 static bool has_local(const struct fake_ep *from, const struct fi_msg_rma *msg, uint64_t flags)
 {
 	for (size_t i = 0; i < msg->iov_count; i++) {

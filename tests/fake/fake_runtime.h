@@ -4,7 +4,7 @@
 
 #include "tests/fake/fake_driver.h"
 
-/* Like fake_driver(fail_at), but the table has more calls.  Both drivers share the counts and the behaviour. */
+/* Like fake_driver(fail_at), but the table also has the calls that the CUDA runtime needs.  Both drivers share counts and behaviour. */
 const gpul_driver *fake_runtime_driver(int fail_at);
 
 #endif

@@ -38,7 +38,7 @@ uint32_t fake_verbs_number(void)
 	return ++last_number;
 }
 
-/* Count a call of a function that returns an object: NULL, with errno, when it must fail. */
+/* Count a call that returns an object, and allocate the object; NULL, with errno, if the call must fail. */
 void *fake_new_object(size_t bytes)
 {
 	const int r = fake_verbs_step();

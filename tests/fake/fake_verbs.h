@@ -17,14 +17,14 @@ enum { FAKE_VERBS_PORTS = 2, FAKE_VERBS_GIDS = 8 };
 /* The values that the only device reports.  fake_verbs() sets the defaults: one active Ethernet
  * port with four GIDs, of which index 1 is 10.9.0.1 with RoCE v2. */
 typedef struct fake_verbs_behaviour {
-	int n_devices; /* default 1; fake0, fake1 ... are alike */
+	int n_devices; /* default 1; the devices fake0, fake1, ... are equal */
 	enum ibv_transport_type transport;
-	struct ibv_device_attr attr; /* phys_port_cnt: ports in use */
+	struct ibv_device_attr attr; /* its phys_port_cnt is the number of ports */
 	struct ibv_port_attr ports[FAKE_VERBS_PORTS];
 	struct ibv_gid_entry gids[FAKE_VERBS_GIDS];
 	unsigned n_gids;
 	uint32_t max_inline; /* default 64 */
-	bool no_null_mr;     /* as rxe */
+	bool no_null_mr;     /* true: ibv_alloc_null_mr() is missing, as with rxe */
 	bool no_dmabuf;      /* default true, as rxe */
 	bool deaf;           /* posts are accepted, but nothing happens: the peer's machine
 					  * is dead */

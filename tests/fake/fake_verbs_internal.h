@@ -8,7 +8,7 @@
 
 struct fake_completion {
 	struct ibv_wc wc;
-	unsigned frees; /* operations of the send queue that it ends */
+	unsigned frees; /* number of operations of the send queue that this completion retires */
 };
 
 struct fake_cq {
@@ -36,7 +36,7 @@ struct fake_qp {
 	struct ibv_qp_cap cap;
 	struct fake_recv *recvs;
 	unsigned recvs_head, recvs_tail;
-	unsigned used, unsignaled; /* operations in the send queue; those since the last completion */
+	unsigned used, unsignaled; /* numbers of operations in the send queue, and of those after the last signaled one */
 	struct fake_qp *next;
 };
 
@@ -52,20 +52,20 @@ extern struct fake_mr *fake_mrs;
 /* Count one call; returns 0 or the errno number with which it must fail. */
 int fake_verbs_step(void);
 
-/* Count a call of a function that returns an object: NULL, with errno, when it must fail. */
+/* Count a call that returns an object, and allocate the object; NULL, with errno, if the call must fail. */
 void *fake_new_object(size_t bytes);
 int fake_free_object(void *object);
 uint32_t fake_verbs_number(void); /* a number that no other object has */
 
-/* With the lock held. */
+/* Call the following functions with the lock held. */
 struct fake_qp *fake_qp_find(uint32_t qp_num);
-void fake_qp_break(struct fake_qp *q, bool keep_quiet); /* to state ERR: the receives are flushed */
+void fake_qp_break(struct fake_qp *q, bool keep_quiet); /* change to state ERR, and flush the receives */
 void fake_qp_reset(struct fake_qp *q);                  /* forget receives and completions */
 enum ibv_wc_status fake_verbs_planned(enum ibv_wc_status status, uint32_t *vendor);
 void fake_verbs_count_doorbell(void);
 void fake_verbs_event(enum ibv_event_type type, struct fake_qp *q, struct ibv_cq *cq, int port);
 
-/* Entries of the table. */
+/* Functions of the table that fake_verbs() returns. */
 struct ibv_cq *fake_create_cq(struct ibv_context *ctx, int cqe, void *cq_context, struct ibv_comp_channel *channel, int vector);
 int fake_destroy_cq(struct ibv_cq *cq);
 struct ibv_qp *fake_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr);

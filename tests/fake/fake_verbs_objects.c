@@ -72,7 +72,7 @@ int fake_destroy_qp(struct ibv_qp *qp)
 	return fake_free_object(qp);
 }
 
-/* The attributes that a change of state needs.  InfiniBand Architecture 11.2.5.2. */
+/* Return the attributes that a change of state requires.  Source: InfiniBand Architecture 11.2.5.2. */
 static int needed_mask(const struct fake_qp *q, enum ibv_qp_state to)
 {
 	const bool rc = q->qp.qp_type == IBV_QPT_RC, ud = q->qp.qp_type == IBV_QPT_UD;
@@ -100,7 +100,7 @@ static int check_address(const struct ibv_ah_attr *address)
 	for (unsigned i = 0; i < fake_verbs_behave()->n_gids; i++)
 		if (memcmp(&fake_verbs_behave()->gids[i].gid, &address->grh.dgid, sizeof(union ibv_gid)) == 0)
 			return 0;
-	return ETIMEDOUT; /* no answer to ARP */
+	return ETIMEDOUT; /* as if the peer did not reply to ARP */
 }
 
 static void set_attributes(struct fake_qp *q, const struct ibv_qp_attr *attr, int mask)

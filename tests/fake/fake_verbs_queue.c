@@ -68,7 +68,7 @@ void fake_qp_reset(struct fake_qp *q)
 	purge(q->qp.recv_cq, q->qp.qp_num);
 }
 
-/* A registration that covers the bytes and grants the access; NULL: none. */
+/* Find a registration that covers the bytes and permits the access; NULL: none. */
 static struct fake_mr *find_mr(uint32_t key, uint64_t at, uint32_t n_bytes, unsigned access)
 {
 	for (struct fake_mr *m = fake_mrs; m; m = m->next) {
@@ -86,7 +86,7 @@ static void copy(uint64_t to, uint64_t from, size_t n_bytes)
 	memcpy((void *)(uintptr_t)to, (const void *)(uintptr_t)from, n_bytes);
 }
 
-/* The queue pair at the other end, if both expect each other. */
+/* Return the queue pair at the other end, if the two queue pairs are connected to each other; else NULL. */
 static struct fake_qp *find_peer(const struct fake_qp *q)
 {
 	struct fake_qp *peer = fake_qp_find(q->attr.dest_qp_num);
