@@ -41,14 +41,14 @@ bool actor_limit(int64_t n_more);
 bool owner_start(struct fault *f, const struct actor *a, struct child *out);
 bool attacher_start(struct fault *f, const struct actor *a, struct child *out);
 
-/* Call child_do() and require a good answer.  False: f->text has the command and the answer. */
+/* Call child_do(); the command must succeed.  False: f->text has the command and the reply. */
 bool must(struct fault *f, const struct child *c, char command, int64_t value);
 
 /* Send 'a', which must succeed.  Try again if the owner refused the attacher for a time-out, because the attacher
  * may have got no CPU time for that long. */
 bool must_attach(struct fault *f, const struct child *c);
 
-/* Receive the owner's next 'v' within FAULT_WAIT_MS.  False: the reason is in f->text. */
+/* Receive the owner's next event note ('v') within FAULT_WAIT_MS.  False: the reason is in f->text. */
 bool owner_event(struct fault *f, const struct child *owner, gpul_ipc_event_kind wanted);
 
 /* End the actor, which must exit with status 0.  False: the reason is in f->text. */

@@ -30,11 +30,10 @@ struct scenario {
 	const char *name;
 	const char *what;
 	fault_scenario *run;
-	unsigned few, gpu, full; /* rounds in a check, on a GPU, with --full */
+	unsigned few, gpu, full; /* number of rounds by default, on a GPU, and with --full */
 	bool each_kind;          /* run with each kind of memory; false: with the first requested kind
 				   * only */
-	bool one_job;            /* it starts many processes itself, or measures delays that other jobs
-				   * would add to */
+	bool one_job;            /* one job only: it starts many processes, or measures delays that other jobs would increase */
 };
 
 static const struct scenario scenarios[] = {

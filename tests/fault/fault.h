@@ -53,7 +53,7 @@ static inline int fault_step_ms(const struct fault *f, int soft_ms)
 
 enum { SHARED_BYTES = 64 << 10, SHARED_WORDS = SHARED_BYTES / 4 };
 
-/* The expected word at an index, and the expected sum of the first n_words words. */
+/* Return the expected word at an index; shared_sum() returns the expected sum of the first n_words words. */
 static inline uint32_t shared_word(uint32_t index)
 {
 	return index * 2654435761u ^ 0x5a5a5a5au;

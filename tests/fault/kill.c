@@ -89,7 +89,7 @@ static bool survives_owner(struct fault *f, const struct child *survivor)
 	       must(f, survivor, 'x', 0);
 }
 
-/* The owner is killed during the handshake: attaching fails at once with a reason, or it had already succeeded. */
+/* If the owner is killed during the handshake, attaching must fail immediately with a reason, or it had already succeeded. */
 static bool handshake_ends(struct fault *f, const struct child *survivor)
 {
 	struct note n;
@@ -105,7 +105,7 @@ static bool handshake_ends(struct fault *f, const struct child *survivor)
 	return false;
 }
 
-/* The owner is ready: continue to the step at which the owner is killed. */
+/* Make the commands that lead a ready owner to the step at which it is killed. */
 static bool lead_owner_to(struct fault *f, int step, struct child *owner, const struct child *survivor)
 {
 	struct note n = { .command = step == READER_RUNS ? 'k' : 'd' };
@@ -128,7 +128,7 @@ static bool lead_owner_to(struct fault *f, int step, struct child *owner, const 
 
 static bool kill_owner_at(struct fault *f, int index, const struct child *survivor)
 {
-	bool file = f->kind == GPUL_MEM_MEMFD || f->kind == GPUL_MEM_SHM; /* has a descriptor from the start */
+	bool file = f->kind == GPUL_MEM_MEMFD || f->kind == GPUL_MEM_SHM; /* the memory has a descriptor from the start */
 	struct step step = owner_steps[index];
 	struct actor how = { .dies = &step };
 	struct child owner;

@@ -90,7 +90,7 @@ static bool get_attached(struct liar *l, int s)
 
 /* ---- tricks --------------------------------------------------------------------------------- */
 
-/* A valid connection, which must be accepted: this proves that the false data causes the refusals below. */
+/* Make a valid connection, which must be accepted: this proves that the false data causes the refusals in the other tricks. */
 static bool behave_correctly(struct liar *l, int s)
 {
 	return get_attached(l, s) && send_head(s, WIRE_BYE) && expect_dropped(l, s);
@@ -450,7 +450,7 @@ static bool play_trick(struct liar *l, const struct trick *t)
 	if (t->one_in && l->round % t->one_in)
 		return true;
 	if (t->play == shrinks_the_file && l->f->kind == GPUL_MEM_SHM)
-		return true; /* shm has no seals: see memalloc's README */
+		return true; /* shm memory has no seals (memalloc/README.md), so its file can be shrunk */
 	for (int tries = 0; tries < MOST_TRIES; tries++) {
 		uint64_t from = gpul_clock_ns();
 

@@ -5,7 +5,7 @@
 #include "ipc/wire_internal.h"
 #include "tests/fault/fault.h"
 
-/* The path of SHARE_NAME's socket. */
+/* Write the path of SHARE_NAME's socket to out. */
 void raw_path(const struct fault *f, char out[108]);
 
 /* Connect to the socket of SHARE_NAME, or listen on it; -1: failed. */
@@ -23,8 +23,8 @@ ssize_t raw_receive(int s, void *bytes, size_t room, int *fd, int timeout_ms);
 /* True when the other side closes the connection within FAULT_WAIT_MS; a REFUSED that it sends before is stored. */
 bool raw_dropped(int s, struct wire_refused *last);
 
-/* Record the first message of a valid attacher and the answer of a valid owner.  Changed copies of them are then
- * false in one respect only.  False: the reason is in f->text. */
+/* Record the HELLO of a valid attacher and the OFFER of a valid owner, so that tests can send copies with a single changed field.
+ * False: the reason is in f->text. */
 bool raw_record(struct fault *f, struct wire_hello *hello, struct wire_offer *offer);
 
 #endif
