@@ -89,7 +89,7 @@ static void write_as_peer(struct fifo *f, struct bytes *b)
 
 static void poll_items(struct fifo *f, unsigned max)
 {
-	gpul_fifo_item *items = malloc(max ? max * sizeof(*items) : 1); /* exact: a sanitizer detects an overrun */
+	gpul_fifo_item *items = malloc(max ? max * sizeof(*items) : 1); /* the exact size, so that a sanitizer detects an overrun */
 	unsigned n;
 
 	require(items != NULL);

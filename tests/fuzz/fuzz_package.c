@@ -4,7 +4,7 @@
 #include "loader/image/package/package.h"
 #include "tests/fuzz/fuzz_reader.h"
 
-/* Read every byte, so that AddressSanitizer sees a member that is not inside its memory. */
+/* Read every byte of a member, so that AddressSanitizer detects bytes outside of its memory. */
 static gpul_status read_member(const char *name, const void *bytes, size_t n_bytes, const gpul_error *failed, void *context,
 			       gpul_error *err)
 {

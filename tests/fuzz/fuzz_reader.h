@@ -14,7 +14,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
 
-/* Larger sizes only take time: the library checks a size before it allocates memory. */
+/* Images with larger sizes are not unpacked, because this only takes time: the library checks a size before it allocates memory. */
 enum { MOST_UNPACKED = 1 << 18 };
 
 static inline void require(int truth)
