@@ -48,7 +48,7 @@ void form_oracle_write(FILE *to, const struct form *f, const void *result)
 	fputs("\n", to);
 }
 
-/* The text after "NAME " in the line of this form; NULL: no such line. */
+/* Return the text after "NAME " in the line of this form; NULL: no such line. */
 static const char *find_line(const char *oracle, const char *name)
 {
 	const size_t n = strlen(name);

@@ -13,7 +13,7 @@
 
 #include "tests/gpu/forms.h"
 
-/* Write the line of a form with this result, rows x out_bytes bytes. */
+/* Write the line of a form for a result of rows * out_bytes bytes. */
 void form_oracle_write(FILE *to, const struct form *f, const void *result);
 
 typedef enum form_verdict {

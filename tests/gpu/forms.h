@@ -29,8 +29,7 @@ struct form {
  * non-zero.  Returns this value, or 1 after printing an error if a file is malformed. */
 int forms_each(const char *folder, int (*each)(const struct form *f, void *user), void *user);
 
-/* Whether two output rows are equal by the form's check.  All NaN values are equal except for
- * FORM_BITS. */
+/* True if two output rows are equal by the form's check.  All NaN values count as equal, except for FORM_BITS. */
 bool form_row_agrees(const struct form *f, const void *reference, const void *other);
 
 struct form_dump {

@@ -53,8 +53,7 @@ static void compare_result(const char *call, CUresult got, CUresult nvidia, CUre
 /* IS: the call must return error.  DIFFERS: NVIDIA's driver must return nvidia, the software driver soft. */
 #define IS(call, error, source)             DIFFERS(call, error, error, source)
 #define DIFFERS(call, nvidia, soft, source) (print_call(#call), compare_result(#call, (call), CUDA_##nvidia, CUDA_##soft, source))
-/* The handle was freed: only the software driver is called, because NVIDIA's reads the freed
- * memory, and crashed in two of nine runs. */
+/* Like IS(), for a freed handle.  Only the software driver is called: NVIDIA's reads freed memory, and crashed in two of nine runs. */
 #define FREED(call, error) \
 	do { \
 		if (is_soft) \
