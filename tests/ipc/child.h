@@ -29,7 +29,7 @@ void send_to_child(struct child *c, const char *line);
 void end_child(struct child *c, int status);
 void kill_child(struct child *c);
 
-/* For use in a role: print a line; read a line (false: end of input). */
+/* Called in a role: say() prints a line, hear() reads a line (false: end of input). */
 void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 int hear(char line[128]);
 

@@ -9,7 +9,7 @@
 
 enum { PATIENCE_MS = 20000 }; /* time-out for expected events, on a busy machine */
 
-/* The software driver with the context of device 0 current; opened once for each process. */
+/* Return the software driver, opened once for each process, with the context of device 0 current. */
 const gpul_driver *the_driver(void);
 void close_the_driver(void);
 
@@ -18,7 +18,7 @@ void make_runtime_folder(void);
 void remove_runtime_folder(void);
 
 gpul_mem *make_memory(gpul_mem_kind kind, size_t bytes);
-/* Offer mem under a name, with a control page. */
+/* Create a server that offers mem under a name, with a control page. */
 gpul_ipc_server *offer(gpul_mem *mem, const char *name);
 gpul_ipc_client *begin_attach(const char *name);
 /* Run a server and a client of this process in turn until the client is attached. */
@@ -28,7 +28,7 @@ gpul_ipc_client *attach_here(gpul_ipc_server *s, const char *name);
 gpul_ipc_event expect_event(gpul_ipc_server *s, gpul_ipc_event_kind kind);
 gpul_ipc_event expect_client_event(gpul_ipc_client *c, gpul_ipc_event_kind kind);
 
-/* The number of open descriptors, and of file mappings (malloc changes the number of other mappings). */
+/* Return the number of open descriptors, or of file mappings; other mappings are not counted, because malloc changes their number. */
 unsigned n_open_fds(void);
 unsigned n_maps(void);
 

@@ -63,7 +63,7 @@ static void writes_before_a_post_are_visible_after_the_wait(void **state)
 {
 	enum { ROUNDS = 20000 };
 	gpul_ipc_view v = map_page();
-	/* A plain array without atomics: only the step counters order the accesses. */
+	/* The array has no atomic elements, because the step counters alone must order the accesses. */
 	volatile unsigned *shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	int status;
 	pid_t child = fork();
@@ -353,7 +353,7 @@ static void a_kernel_aborts_a_wait_of_the_cpu(void **state)
 	assert_int_equal(gpul_ipc_step_wait(&g.view, 3, 1, 20000, &err), GPUL_ESYS);
 	assert_int_equal(err.native, ECANCELED);
 	launch(&g, "raise", 1, (void *[]){ &g.view.control_gpu, &other, &g.result });
-	assert_int_equal(result(&g), 5); /* the first code stays */
+	assert_int_equal(result(&g), 5); /* the code of the first abort is kept */
 	gpu_close(&g);
 }
 

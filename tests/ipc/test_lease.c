@@ -22,7 +22,7 @@ static bool is_readable(int fd)
 	return poll(&(struct pollfd){ .fd = fd, .events = POLLIN }, 1, 0) == 1;
 }
 
-/* gpul_ipc_request() in a thread, because the server in this process must answer meanwhile. */
+/* Arguments and result of gpul_ipc_request() in a thread: meanwhile, the server in this process must reply. */
 struct asked {
 	const char *name;
 	gpul_ipc_share share;

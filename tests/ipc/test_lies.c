@@ -65,7 +65,7 @@ static int finish(void **state)
 	return 0;
 }
 
-/* A valid offer for a sealed memfd of MEMORY_BYTES. */
+/* Return a valid OFFER message for a sealed memfd of MEMORY_BYTES. */
 static struct wire_offer good_offer(void)
 {
 	struct wire_offer m = { .head = gpul_ipc_wire_head(WIRE_OFFER) };
@@ -113,7 +113,7 @@ static void send_fds(int socket, const void *bytes, size_t n_bytes, const int *f
 	assert_int_equal(sendmsg(socket, &m, MSG_NOSIGNAL), n_bytes);
 }
 
-/* Send the client an answer; the client must fail, and report the reason to its user and to the owner. */
+/* Send a reply to the client, which must fail, and report the reason to its user and (if owner_is_told) to the owner. */
 static void expect_error(const void *bytes, size_t n_bytes, const int *fds, unsigned n_fds, gpul_status status, const char *reason,
 			 bool owner_is_told)
 {

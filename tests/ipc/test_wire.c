@@ -33,7 +33,7 @@ static struct wire_share good_share(void)
 	};
 }
 
-/* A valid message of each type. */
+/* Return a valid message of a type. */
 static gpul_ipc_message good_message(unsigned type)
 {
 	gpul_ipc_message m;
@@ -166,7 +166,7 @@ static void refuses_a_shape_larger_than_the_bytes(void **state)
 	s->n_dims = GPUL_IPC_MAX_DIMS + 1;
 	assert_non_null(strstr(parse_reason(&m, sizeof m.offer), "dimensions"));
 	s->n_dims = 0;
-	assert_null(parse_reason(&m, sizeof m.offer)); /* no shape */
+	assert_null(parse_reason(&m, sizeof m.offer)); /* a share without a shape is valid */
 	memset(s->dtype, 'x', sizeof s->dtype);        /* the text has no NUL at its end */
 	assert_non_null(strstr(parse_reason(&m, sizeof m.offer), "not printable text"));
 }
@@ -212,7 +212,7 @@ static void refuses_fields_out_of_range(void **state)
 		{ WIRE_REFUSED, offsetof(struct wire_refused, status), GPUL_EVERBS + 1 },
 		{ WIRE_INFO, offsetof(struct wire_info, n_peers), GPUL_IPC_MAX_PEERS + 1 },
 		{ WIRE_INFO, offsetof(struct wire_info, zero), 1 },
-		{ WIRE_INFO, offsetof(struct wire_info, peer[3].slot), 2 }, /* peer 2's */
+		{ WIRE_INFO, offsetof(struct wire_info, peer[3].slot), 2 }, /* slot 2 is already that of peer 2 */
 		{ WIRE_INFO, offsetof(struct wire_info, peer[63].slot), 64 },
 		{ WIRE_INFO, offsetof(struct wire_info, peer[5].pid), (uint32_t)-1 },
 		{ WIRE_INFO, offsetof(struct wire_info, share.kind), GPUL_MEM_PINNED },
