@@ -6,7 +6,7 @@
 
 enum { MOST_ENTRIES = 8192 };
 
-/* A number near a limit, or an arbitrary one. */
+/* Return a random number: one near a limit, or an arbitrary one. */
 static uint64_t near(struct rig *r, uint64_t limit, unsigned bits)
 {
 	const uint64_t mask = bits == 64 ? UINT64_MAX : (1ull << bits) - 1;

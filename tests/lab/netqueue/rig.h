@@ -15,7 +15,7 @@ struct rig {
 	const gpul_driver *drv;
 	gpul_context context;
 	gpul_netqueue *queue;
-	gpul_netqueue_shape shape;       /* in use */
+	gpul_netqueue_shape shape;       /* the shape that is in use */
 	CUdeviceptr memory, destination; /* memory: guard, destination, guard */
 	uint64_t destination_bytes;
 	unsigned char *was; /* copy of the memory after a receive; [GUARD_BYTES] is the first byte of the destination */
@@ -27,7 +27,7 @@ struct rig {
 void rig_must(gpul_status st, const gpul_error *err, const char *what);
 
 /* Open the driver and a queue; the destination starts `shift` bytes after a multiple of 256.
- * Zeros in desc: small numbers. */
+ * Fields of desc that are 0 get small values. */
 void rig_open(struct rig *r, const gpul_netqueue_desc *desc, uint64_t destination_bytes, unsigned shift);
 void rig_close(struct rig *r);
 
@@ -48,7 +48,7 @@ gpul_status rig_run(struct rig *r, const gpul_netqueue_entry *entries, uint64_t 
 /* Read the destination and its guards into was. */
 void rig_read(struct rig *r);
 
-/* The rule that entry n breaks, computed without the library's code: 0 if it is valid. */
+/* Return the rule that entry n breaks, computed without the library's code; 0: it is valid. */
 uint32_t rig_rule(const struct rig *r, uint64_t n, const gpul_netqueue_entry *e);
 
 /* Compare `was` with the expected result of the n entries: bytes outside of accepted pieces are

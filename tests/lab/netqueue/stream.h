@@ -6,13 +6,13 @@
 #include <stdint.h>
 
 struct stream {
-	unsigned char *bytes; /* the stream, with its end */
+	unsigned char *bytes; /* the stream, including its end marker */
 	uint64_t n_bytes, n_records;
-	unsigned char *right; /* what the destination must contain */
+	unsigned char *right; /* expected content of the destination */
 	uint64_t destination_bytes;
 };
 
-/* Records of 1 to most_bytes; pads: up to 15 bytes before each payload. */
+/* Make a stream of records of 1 to most_bytes; pads: with up to 15 bytes of padding before each payload. */
 void stream_make(struct stream *s, uint64_t seed, uint64_t destination_bytes, uint32_t most_bytes, bool pads);
 void stream_free(struct stream *s);
 

@@ -21,7 +21,7 @@ enum {
 }; /* BUFFERED: bytes that a socket accepts before any are
 					     * received */
 
-/* Small rings: many laps. */
+/* A small ring, which a stream uses for many laps. */
 static const gpul_netqueue_desc small = { .shape = { .n_slots = 4, .slot_bytes = 4096, .n_entries = 16, .chunk_entries = 2, .n_blocks = 3 },
 					  .n_threads = 96 };
 
@@ -65,8 +65,7 @@ static void receives_streams_from_memory(void **state)
 struct sender {
 	const struct stream *s;
 	int fd;
-	uint64_t most_bytes; /* bytes to send; then the connection is closed, or stays
-					 * open */
+	uint64_t most_bytes; /* number of bytes to send before the connection is closed or stays idle */
 	bool stays_open;
 };
 
@@ -200,8 +199,7 @@ static void change_lap(void *context, uint64_t n, gpul_netqueue_entry *e)
 {
 	uint64_t *n_changed = context;
 
-	if (n % 5 == 0) { /* any other lap, including the previous and the next one of this
-			    * place */
+	if (n % 5 == 0) { /* write another lap, such as the previous or the next one of this slot */
 		e->word[n % 2] += (1 + n / 5 % 255) << GPUL_NETQUEUE_LAP_SHIFT;
 		++*n_changed;
 	}

@@ -51,7 +51,7 @@ static void checks_each_limit(void **state)
 	rig_fill_bounce(&r);
 	for (unsigned i = 0; i < sizeof limits / sizeof *limits; i++) {
 		const struct limit *l = &limits[i];
-		/* A valid entry follows: the kernel continues. */
+		/* A valid entry follows the wrong one, and must still be executed. */
 		const gpul_netqueue_entry entries[] = { gpul_netqueue_pack(l->lap, l->source, l->length, l->destination),
 							gpul_netqueue_pack(1, 5, 9, 7) };
 		gpul_netqueue_result result;
@@ -150,7 +150,7 @@ static void leaves_after_an_abort(void **state)
 	err = (gpul_error){ 0 };
 	rig_must(gpul_netqueue_wait(r.queue, &result, &err), &err, "wait");
 	rig_must(gpul_netqueue_begin(r.queue, r.destination, r.destination_bytes, &err), &err, "begin");
-	rig_close(&r); /* while the kernel is running */
+	rig_close(&r); /* closes while the kernel is running */
 	assert_true(gpul_clock_ns() - start_ns < 60000000000);
 }
 

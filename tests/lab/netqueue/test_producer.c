@@ -19,8 +19,8 @@ struct model {
 	gpul_netqueue_producer p;
 	uint64_t ends[MOST_ENTRIES], done[MOST_BLOCKS];
 	unsigned char *bounce, *destination, *in_use; /* in_use: for each byte of bounce, 1 while an entry that is not done needs it */
-	gpul_netqueue_piece pieces[MOST_ENTRIES];     /* by n % n_entries */
-	uint64_t n_pieces, at;                        /* at: sent bytes of the stream */
+	gpul_netqueue_piece pieces[MOST_ENTRIES];     /* entry n is at index n % n_entries */
+	uint64_t n_pieces, at;                        /* at: number of bytes of the stream that were sent */
 	uint64_t seed;
 };
 

@@ -8,9 +8,9 @@
 struct call {
 	gpul_comm_dtype dtype;
 	gpul_comm_op op;
-	size_t count, send_offset, recv_offset; /* elements */
+	size_t count, send_offset, recv_offset; /* in elements */
 	uint32_t block;
-	unsigned per_mille; /* of the blocks that are not zero */
+	unsigned per_mille; /* share of the blocks that are not zero, per mille */
 	bool in_place;
 	uint64_t seed;
 };
@@ -19,7 +19,7 @@ struct call {
 struct test {
 	gpul_comm_job job;
 	gpul_comm_sparse_options options;
-	bool falls_back;     /* with a communicator */
+	bool falls_back;     /* true: there is a communicator for dense data */
 	uint32_t direct;     /* a bit for each rank: it packs in device memory */
 	bool as_gpu;         /* pretend that device memory is that of a GPU, which libfabric
 				    * cannot access */

@@ -36,9 +36,9 @@ struct stream {
 	gpul_sparse_aggregator a;
 	gpul_sparse_worker w[MOST_RANKS];
 	uint32_t index[MOST_RANKS][MOST_BLOCKS];
-	block data[MOST_RANKS][MOST_BLOCKS]; /* of the input, dense */
+	block data[MOST_RANKS][MOST_BLOCKS]; /* the whole input of each rank */
 	block out[MOST_RANKS][MOST_BLOCKS];
-	struct message *inbox[MOST_RANKS];      /* of the aggregator */
+	struct message *inbox[MOST_RANKS];      /* contributions that have reached the aggregator */
 	struct message *results[MOST_RANKS][2]; /* results at the workers that are not copied
 						  * out yet */
 	gpul_sparse_contribution waiting[MOST_RANKS];
@@ -167,7 +167,7 @@ static void take_result(struct sim *s, uint32_t rank, struct message *m)
 	contribute(s, m->stream, rank);
 }
 
-/* The GPU has copied a result to its place. */
+/* Finish the GPU's copy of a result to its destination. */
 static void copy_away(struct sim *s, uint32_t stream, uint32_t rank, uint32_t which)
 {
 	struct stream *t = &s->streams[stream];
@@ -182,7 +182,7 @@ static void copy_away(struct sim *s, uint32_t stream, uint32_t rank, uint32_t wh
 
 /* ---- a case ------------------------------------------------------------------------------------------------------- */
 
-/* Non-zero blocks in clusters, or anywhere, on some ranks more than on others. */
+/* Choose the non-zero blocks of a rank: in clusters or anywhere, more on some ranks than on others. */
 static void begin_worker(struct sim *s, struct stream *t, uint32_t stream, uint32_t rank)
 {
 	static const uint32_t percents[] = { 0, 1, 3, 10, 50, 100 };

@@ -137,7 +137,7 @@ static void an_aggregator_refuses_what_no_worker_sends(void **state)
 	refuses(2, right, good, "rank 2");
 	begin_round_1(&a);
 	take(&a, 0, &right, good);
-	assert_int_equal(gpul_sparse_aggregator_take(&a, 0, &right, good, &err), GPUL_EFORMAT); /* twice */
+	assert_int_equal(gpul_sparse_aggregator_take(&a, 0, &right, good, &err), GPUL_EFORMAT); /* the same contribution a second time */
 }
 
 static void a_worker_refuses_what_no_aggregator_sends(void **state)
@@ -162,8 +162,7 @@ static void a_worker_refuses_what_no_aggregator_sends(void **state)
 	}
 }
 
-/* Random numbers: each message is refused, or accepted as a valid one; nothing outside of the
- * buffers is read. */
+/* Messages of random numbers must be refused or accepted as valid, and must not cause reads outside of the buffers. */
 static void random_contributions_do_no_harm(void **state)
 {
 	uint64_t seed = 7;
