@@ -11,7 +11,7 @@ extern const gpul_mem_kind all_kinds[N_ALL_KINDS]; /* all kinds except AUTO */
 /* Reset the fake driver: two devices, the context of device 0 is current, no call fails. */
 const gpul_driver *fresh_fake(gpul_context *c);
 
-/* A description of exportable memory of BYTES for both devices; device memory with a fabric handle. */
+/* Return a description of BYTES of exportable memory for both devices; device memory also gets a fabric handle. */
 gpul_mem_desc for_two(gpul_mem_kind kind);
 
 #endif

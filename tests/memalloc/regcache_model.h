@@ -26,11 +26,11 @@ struct model {
 	unsigned long clock;
 };
 
-/* The model of gpul_regcache_get(); false: the call fails. */
+/* Do what gpul_regcache_get() should do; false: that call should fail. */
 bool model_get(struct model *m, unsigned first, unsigned end, struct model_region *out);
 void model_put(struct model *m, unsigned long id);
 size_t model_invalidate(struct model *m, unsigned first, unsigned end);
-/* The model of gpul_regcache_find(); NULL: no such region. */
+/* Return the region that gpul_regcache_find() should find; NULL: none. */
 const struct model_region *model_find(const struct model *m, unsigned page);
 
 /* The currently registered pages, as seen by the registration functions. */

@@ -10,7 +10,7 @@
  * 0 current. */
 const gpul_driver *open_driver(gpul_context *c);
 
-/* A description of exportable memory for device 0. */
+/* Return a description of exportable memory for device 0. */
 gpul_mem_desc wanted(gpul_mem_kind kind, size_t bytes);
 
 size_t count_fds(void);      /* number of open descriptors of this process */

@@ -70,7 +70,7 @@ static void assert_as_before(struct counts before, const char *what, CUresult er
 			 before.mappings, before.alive, now.fds, now.mappings, now.alive);
 }
 
-/* An operation on memory during which the n-th driver call fails. */
+/* Performs an operation on memory, during which driver call number n fails. */
 typedef gpul_status operation(const gpul_driver *drv, gpul_mem_kind kind, int n, CUresult error, gpul_error *err);
 
 static gpul_status try_create(const gpul_driver *drv, gpul_mem_kind kind, int n, CUresult error, gpul_error *err)

@@ -366,7 +366,7 @@ static void a_thread_without_a_context_may_destroy_memory(void **state)
 			m = create_memory(&desc);
 			assert_int_equal(pthread_create(&thread, NULL, destroy_memory, m), 0);
 			pthread_join(thread, &current);
-			assert_null(current); /* restored */
+			assert_null(current); /* the call has restored the current context: none */
 			if (round == 0)
 				mappings = count_mappings();
 		}

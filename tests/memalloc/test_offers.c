@@ -140,7 +140,7 @@ static int open_socket(void)
 
 static int open_disk_file(void)
 {
-	char path[] = "./gpuload-test-XXXXXX"; /* the build tree is on a disk */
+	char path[] = "./gpuload-test-XXXXXX"; /* in the build folder, which is on a disk, not in tmpfs */
 	int fd = mkostemp(path, O_CLOEXEC);
 
 	unlink(path);
@@ -165,7 +165,7 @@ static void refuses_descriptors_of_other_types(void **state)
 		assert_refused(&offer, open_pipe(), "offered");
 		assert_refused(&offer, open_socket(), "offered");
 		assert_refused(&offer, open_disk_file(), "offered");
-		assert_refused(&offer, 1000000, "offered"); /* not open */
+		assert_refused(&offer, 1000000, "offered"); /* this descriptor is not open */
 	}
 }
 
