@@ -9,10 +9,10 @@ struct plugin {
 	const gpul_nccl_net_v10 *v10; /* one of the three is not NULL */
 	const gpul_nccl_net_v11 *v11;
 	const gpul_nccl_net_v12 *v12;
-	void *context; /* of versions 11 and 12 */
+	void *context; /* context of init(), which versions 11 and 12 have */
 };
 
-/* The functions that all versions have: PLUGIN_CALL(&p, test)(request, &done, NULL). */
+/* Select a function that all versions have, for a call such as PLUGIN_CALL(&p, test)(request, &done, NULL). */
 #define PLUGIN_CALL(p, function) ((p)->v12 ? (p)->v12->function : (p)->v11 ? (p)->v11->function : (p)->v10->function)
 
 /* Open the library of this build ($GPULOAD_BUILD, default build) and call init(); its messages go to stderr with `shows`, else only
@@ -23,7 +23,7 @@ void plugin_close(struct plugin *p);
 gpul_nccl_result plugin_listen(struct plugin *p, int device, void *handle, void **listener);
 gpul_nccl_result plugin_connect(struct plugin *p, int device, const void *handle, void **sender);
 
-/* The fields of the properties that all versions have. */
+/* Get the properties of a device; only the fields that all versions have are set. */
 gpul_nccl_result plugin_properties(struct plugin *p, int device, gpul_nccl_properties_v12 *out);
 
 /* The last warning of the plug-in, "": none. */

@@ -92,7 +92,7 @@ static void another_secret_is_refused(void **state)
 	assert_int_equal(PLUGIN_CALL(&plugin, close_listener)(listener), GPUL_NCCL_SUCCESS);
 }
 
-/* Nobody listens at the address of a handle: an error within GPULOAD_NET_CONNECT_MS. */
+/* If no process listens at the address of a handle, connect() must fail within GPULOAD_NET_CONNECT_MS. */
 static void a_closed_port_gives_an_error_in_time(void **state)
 {
 	unsigned char handle[GPUL_NCCL_HANDLE_BYTES];
@@ -145,7 +145,7 @@ static void strangers_on_the_port_do_not_keep_the_peer_out(void **state)
 	assert_int_equal(PLUGIN_CALL(&plugin, close_listener)(listener), GPUL_NCCL_SUCCESS);
 }
 
-/* An attempt to connect that NCCL gives up: finalize() neither waits for it nor leaks it. */
+/* If NCCL abandons a connect(), finalize() neither waits for the attempt nor leaks it. */
 static void an_abandoned_attempt_ends_by_itself(void **state)
 {
 	unsigned char handle[GPUL_NCCL_HANDLE_BYTES];
@@ -190,7 +190,7 @@ static void wrong_calls_give_errors(void **state)
 	assert_int_equal(PLUGIN_CALL(&plugin, irecv)(sender, 1, at, sizes, tags, &from, NULL, &request), GPUL_NCCL_INVALID_ARGUMENT);
 	assert_int_equal(PLUGIN_CALL(&plugin, isend)(receiver, memory, 64, 0, to, NULL, &request), GPUL_NCCL_INVALID_ARGUMENT);
 	assert_int_equal(PLUGIN_CALL(&plugin, isend)(sender, memory, 64, 0, from, NULL, &request), GPUL_NCCL_SUCCESS);
-	assert_null(request); /* no receive is posted */
+	assert_null(request); /* NULL, because the peer has posted no receive */
 	assert_int_equal(PLUGIN_CALL(&plugin, unregister)(sender, from), GPUL_NCCL_SUCCESS);
 	assert_int_equal(PLUGIN_CALL(&plugin, unregister)(receiver, to), GPUL_NCCL_SUCCESS);
 	close_both(sender, receiver);

@@ -55,7 +55,8 @@ static void a_handle_cannot_name_a_host_or_a_path(void **state)
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
 		err = (gpul_error){ 0 };
 		write_handle(wrong[i], GPUL_NET_VERBS, bytes);
-		if (gpul_net_handle_read(bytes, &h, &err) != GPUL_EINVAL && strcmp(wrong[i], "10.9.0.1")) /* the default port is added */
+		if (gpul_net_handle_read(bytes, &h, &err) != GPUL_EINVAL &&
+		    strcmp(wrong[i], "10.9.0.1")) /* "10.9.0.1" is valid, because the default port is added */
 			fail_msg("'%s' is accepted", wrong[i]);
 	}
 }
@@ -91,12 +92,12 @@ static void a_damaged_or_foreign_handle_is_refused(void **state)
 	write_handle("10.9.0.1:40123", 9, changed);
 	assert_int_equal(gpul_net_handle_read(changed, &h, NULL), GPUL_EFORMAT);
 	memcpy(changed, bytes, sizeof changed);
-	memset(changed + 16, '1', 64); /* an address without an end */
+	memset(changed + 16, '1', 64); /* the address text has no NUL */
 	sign(changed);
 	assert_int_equal(gpul_net_handle_read(changed, &h, NULL), GPUL_EINVAL);
 }
 
-/* Random bytes with a valid beginning and check sum: no crash, and what is accepted is a number. */
+/* Random bytes with a valid beginning and check sum must not cause a crash; an accepted handle must contain a numeric address. */
 static void random_handles_do_no_harm(void **state)
 {
 	unsigned char bytes[GPUL_NCCL_HANDLE_BYTES];

@@ -81,7 +81,7 @@ static void maybe_end(const char *who, int index, int group)
 		return;
 	if (opt.end[0] == 'c') {
 		is_cut = true;
-		if (system("netem loss 100%")) /* a command of the guest: tests/vm/init */
+		if (system("netem loss 100%")) /* a command in the tests' virtual machine (tests/vm/init) */
 			die("cannot cut the network", group, 0);
 		return;
 	}
