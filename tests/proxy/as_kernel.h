@@ -16,7 +16,7 @@ struct as_kernel {
 void as_kernel_open(struct as_kernel *k, unsigned slots, unsigned lanes);
 void as_kernel_close(struct as_kernel *k);
 
-/* Push word 0 = a, word 1 = kind and the lane's position.  TIMED_OUT: the ring was full for 30 s. */
+/* Push a trigger: word 0 is a, word 1 contains kind and the lane's position.  Returns TIMED_OUT if the ring was full for 30 s. */
 enum gpul_fifo_result as_kernel_push(struct as_kernel *k, unsigned lane, unsigned kind, uint64_t a);
 /* Wait until all triggers of a lane have been handled. */
 enum gpul_fifo_result as_kernel_sync(struct as_kernel *k, unsigned lane);

@@ -24,8 +24,7 @@ struct rig {
 	bool shared;
 };
 
-/* cmocka's group set-up and tear-down: rig_open() loads the kernels of the file *state, and sets *state to a struct
- * rig. */
+/* Set-up and tear-down of a cmocka group: rig_open() loads the kernels of the file named by *state, and sets *state to a struct rig. */
 int rig_open(void **state);
 int rig_close(void **state);
 
@@ -42,11 +41,11 @@ void rig_launch(struct rig *r, const struct rig_kernel *k);
 bool rig_ended(struct rig *r); /* true: the kernel has ended */
 void rig_wait(struct rig *r);  /* wait until the kernel has ended */
 
-/* Take out up to max triggers, check them and write the CPU's notes, without a release.  Returns their number. */
+/* Poll up to max triggers, check them and write the CPU's notes, but do not release them.  Returns their number. */
 unsigned rig_take(struct rig *r, unsigned max);
-/* Take out, check and release n triggers; the test fails if they do not arrive. */
+/* Poll, check and release n triggers; the test fails if they do not arrive. */
 void rig_serve(struct rig *r, uint64_t n);
-/* Expect that the next kernel begins with i = 0 in each thread. */
+/* Reset the checks for a new kernel, in which each thread starts with trigger 0. */
 void rig_forget_threads(struct rig *r);
 /* Check that each of the kernel's n threads has this result and this number of pushes. */
 void rig_expect(const struct rig *r, unsigned n_threads, unsigned result, unsigned pushed);

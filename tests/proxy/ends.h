@@ -50,7 +50,7 @@ struct kernels {
 	CUfunction push;
 	CUstream stream;
 	CUdeviceptr words; /* first[MOST_BLOCKS], then results[MOST_BLOCKS] */
-	unsigned n_blocks; /* of the running kernel */
+	unsigned n_blocks; /* number of blocks of the running kernel */
 };
 
 /* Each block pushes `count` triggers with the numbers first, first + 1 ... */
@@ -63,7 +63,7 @@ struct pushes {
 
 /* The result of a kernel. */
 struct pushed {
-	uint64_t n;               /* triggers pushed by all blocks */
+	uint64_t n;               /* number of triggers pushed by all blocks */
 	unsigned result;          /* the largest enum gpul_fifo_result of a block */
 	uint32_t code;            /* gpul_fifo_gpu_aborted() */
 	gpul_ipc_event_kind lost; /* the event that reported the end of the other process; NONE: it has not ended */
@@ -80,7 +80,7 @@ void kernels_close(struct kernels *k);
 
 struct check {
 	unsigned lanes;
-	uint64_t n;                 /* correct triggers */
+	uint64_t n;                 /* number of correct triggers */
 	uint64_t next[MOST_BLOCKS]; /* next number of each block; the first number of a block is not checked */
 	bool begun[MOST_BLOCKS];
 	uint64_t n_wrong;

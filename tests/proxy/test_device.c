@@ -31,7 +31,7 @@ static void run(struct rig *r, const struct rig_kernel *k, uint64_t n_triggers)
 	assert_int_equal(gpul_fifo_aborted(r->fifo), 0);
 }
 
-/* One lane that all threads share. */
+/* Run a kernel whose threads all share one lane. */
 static void shared_by(struct rig *r, const char *name, unsigned slots, unsigned blocks, unsigned threads, unsigned count)
 {
 	rig_fifo(r, slots, 1);
@@ -75,7 +75,7 @@ static void five_hundred_blocks_share_one_slot(void **state)
 	shared_by(*state, "fifo_push", 1, 512, 1, 2);
 }
 
-/* Each thread owns a lane, so the position of a trigger is its number. */
+/* Run a kernel in which each thread owns a lane, so that the position of a trigger is its number. */
 static void owned_by(struct rig *r, const char *name, unsigned slots, unsigned lanes, unsigned blocks, unsigned count)
 {
 	rig_fifo(r, slots, lanes);

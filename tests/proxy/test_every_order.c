@@ -29,7 +29,7 @@ struct state {
 struct search {
 	gpul_fifo *f;
 	struct gpul_fifo fresh;
-	unsigned lanes, size; /* slots of a lane */
+	unsigned lanes, size; /* size: number of slots of a lane */
 	uint64_t pushes;      /* number of pushes into each lane */
 	struct state *states;
 	uint32_t *table, n; /* hash table of the states: index + 1; 0: empty */

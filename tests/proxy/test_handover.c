@@ -99,7 +99,7 @@ static void kernels_begin_at_zero_in_new_memory(void **state)
 	gpul_fifo_close(f);
 }
 
-/* At every position of two laps, so that the lap bit has both values. */
+/* Tests each position of two laps, so that the lap bit has both values. */
 static void new_kernels_continue_behind_unhandled_triggers(void **state)
 {
 	(void)state;
@@ -133,7 +133,7 @@ static void full_lane_stays_full_for_new_kernels(void **state)
 	gpul_fifo_close(f);
 }
 
-/* Each kind of gap at each position of two laps; triggers behind it must never be taken. */
+/* Tests each kind of gap at each position of two laps; triggers after a gap must never be returned. */
 static void triggers_of_dead_kernels_behind_a_gap_are_never_taken(void **state)
 {
 	(void)state;

@@ -190,7 +190,7 @@ static void drain_waits_for_the_handler_or_times_out(void **state)
 
 /* ---- progress, and late releases -------------------------------------------- */
 
-/* Work that continues after the handler; each call of progress completes one trigger. */
+/* State of a handler whose work continues after its return: each call of the progress function completes one trigger. */
 struct later {
 	struct as_kernel *of;
 	uint64_t begun, ended;

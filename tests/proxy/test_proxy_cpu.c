@@ -49,13 +49,13 @@ static void avoids_the_callers_cpu_and_those_of_other_proxies(void **state)
 	const cpu_set_t one = set_of("3");
 	unsigned n[CPU_SETSIZE] = { 0 };
 
-	assert_int_equal(gpul_cpu_choose(&may, &none, n, 0), 3);   /* the highest */
+	assert_int_equal(gpul_cpu_choose(&may, &none, n, 0), 3);   /* chooses the highest allowed CPU */
 	assert_int_equal(gpul_cpu_choose(&may, &none, n, 3), 2);   /* the caller runs on CPU 3 */
 	assert_int_equal(gpul_cpu_choose(&may, &beside, n, 3), 1); /* CPU 2 shares the caller's core */
 	n[1] = 1;
 	assert_int_equal(gpul_cpu_choose(&may, &beside, n, 3), 0);
 	n[0] = 1;
-	assert_int_equal(gpul_cpu_choose(&may, &beside, n, 3), 2); /* 0 and 1 have proxies: 2 is better */
+	assert_int_equal(gpul_cpu_choose(&may, &beside, n, 3), 2); /* CPUs 0 and 1 already have proxies, so 2 is better */
 	n[2] = 1;
 	assert_int_equal(gpul_cpu_choose(&may, &beside, n, 3), 1);
 	assert_int_equal(gpul_cpu_choose(&one, &none, n, 3), -1); /* only the caller's CPU is allowed */

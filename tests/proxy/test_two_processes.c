@@ -137,7 +137,7 @@ static void push(unsigned first, unsigned n_blocks, unsigned flags)
 	send_and_expect(&t.kernels, "wait", wanted);
 }
 
-/* The four kinds of push, by blocks that own lanes or share them. */
+/* Test the four kinds of push, from blocks that own lanes and from blocks that share them. */
 static void push_and_check(unsigned owners, unsigned sharers)
 {
 	char wanted[64];
@@ -193,7 +193,7 @@ static void second_proxy_begins_at_unreleased_triggers(void **state)
 	send_and_expect(&t.proxy, "serve", "serving");
 	send_and_expect(&t.kernels, "wait", "result 0 pushed 100 code 0 NONE");
 	send_and_expect(&t.proxy, "stop", "stopped 0 0");
-	send_and_expect(&t.proxy, "checked", "right 95 next 100 wrong 0 "); /* from 5 on */
+	send_and_expect(&t.proxy, "checked", "right 95 next 100 wrong 0 "); /* 95 triggers, because the first 5 were handled before */
 	end();
 }
 
@@ -286,7 +286,7 @@ static void kernels_time_out_without_a_proxy(void **state)
 	(void)state;
 	if (!begin("memfd", true, "4 1"))
 		skip();
-	send_and_expect(&t.kernels, "start 1 0 100 50 0", "started"); /* no thread polls */
+	send_and_expect(&t.kernels, "start 1 0 100 50 0", "started"); /* pushes while no proxy thread polls */
 	send_and_expect(&t.kernels, "wait", "result 1 pushed 4 code 0 NONE");
 	end();
 }
@@ -338,7 +338,7 @@ static int tear_down(void **state)
 	char path[96];
 
 	(void)state;
-	for (int i = 0; i < 2; i++) { /* left by owners that were killed */
+	for (int i = 0; i < 2; i++) { /* remove the files of owners that were killed */
 		snprintf(path, sizeof path, "%s/fifo.%s", folder, i ? "lock" : "sock");
 		(void)unlink(path);
 	}

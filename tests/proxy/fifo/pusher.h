@@ -31,7 +31,7 @@ static inline struct pusher pusher_of(void *area, unsigned lane)
 	return (struct pusher){ slots + ((size_t)lane << h->lane_shift), lines + lane, tail, tail, h->lane_shift };
 }
 
-/* A word: lap bit and 63 bits of data. */
+/* Return a word of a slot: the lap bit and 63 bits of data. */
 static inline uint64_t pusher_word(const struct pusher *p, uint64_t at, uint64_t value)
 {
 	return (~(at >> p->shift) & 1) << 63 | value;

@@ -57,7 +57,7 @@ static struct gpul_fifo_line *line(unsigned lane)
 	return pushers[lane].line;
 }
 
-/* Several laps, so that the lap bit has both values. */
+/* Pushes several laps of triggers, so that the lap bit has both values. */
 static void triggers_are_taken_once_and_in_order(void **state)
 {
 	(void)state;
@@ -338,8 +338,8 @@ static void triggers_during_a_batch_wait_for_the_turn_of_their_lane(void **state
 		push(lane, lane);
 	assert_int_equal(gpul_fifo_poll(f, items, 1), 1);
 	expect(&items[0], 4, 0, 4);
-	push(4, 44);  /* the lane has had its turn */
-	push(15, 15); /* after the last scan */
+	push(4, 44);  /* the scan has already passed this lane */
+	push(15, 15); /* pushed after the last scan */
 	push(5, 55);  /* the scan found this lane, so all its triggers are taken */
 	assert_int_equal(gpul_fifo_poll(f, items, 16), 3);
 	expect(&items[0], 5, 0, 5);
@@ -368,7 +368,7 @@ static void first_abort_code_is_written_to_all_lanes_and_stays(void **state)
 	gpul_fifo_close(f);
 	f = open_area(128);
 	gpul_fifo_abort(f, 19);
-	assert_int_equal(gpul_fifo_aborted(f), 17); /* also for a new CPU's end */
+	assert_int_equal(gpul_fifo_aborted(f), 17); /* a newly opened CPU end sees the abort, too */
 	gpul_fifo_close(f);
 }
 
@@ -431,7 +431,7 @@ static void reset_empties_the_fifo(void **state)
 	for (unsigned i = 0; i < 3; i++)
 		push(i & 1, i);
 	assert_int_equal(gpul_fifo_poll(f, items, 2), 2);
-	pusher_store(&pushers[1], 3, 1, 0); /* one word of a slot behind a gap */
+	pusher_store(&pushers[1], 3, 1, 0); /* writes one word of a slot that follows an empty slot */
 	((struct gpul_fifo_header *)(void *)area)->raised = 9;
 	assert_int_equal(gpul_fifo_aborted(f), 9);
 	assert_int_equal(gpul_fifo_reset(f, NULL), GPUL_OK);

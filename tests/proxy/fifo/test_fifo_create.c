@@ -18,7 +18,7 @@ static const gpul_mem_kind kinds[] = { GPUL_MEM_HOST_NUMA, GPUL_MEM_MEMFD, GPUL_
 enum { N_KINDS = sizeof(kinds) / sizeof(*kinds) };
 static const gpul_fifo_shape shape = { .slots = 256, .lanes = 128 };
 
-/* Resources that must be freed. */
+/* Numbers of resources, which must not change. */
 struct counts {
 	int alive;
 	size_t fds, mappings;

@@ -157,7 +157,7 @@ static void later_changes_of_the_header_have_no_effect(void **state)
 	free(area);
 }
 
-/* Slots whose lap bit changes to the awaited one after each poll. */
+/* A hostile writer sets the lap bits of a lane to the awaited value after each poll. */
 static void lane_returns_at_most_its_slots_before_a_release(void **state)
 {
 	(void)state;

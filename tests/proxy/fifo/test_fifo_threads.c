@@ -19,7 +19,7 @@ struct worker {
 	pthread_t thread;
 	gpul_fifo *f;
 	unsigned lanes, first; /* the worker pushes to lanes first, first + N_PUSHERS ... */
-	uint64_t n;            /* pushes per lane, unless aborted */
+	uint64_t n;            /* number of pushes per lane, unless aborted */
 	uint64_t *written;     /* data written before a push, at the index in the trigger */
 	uint64_t aborted_with; /* abort code of the last lane */
 	uint32_t code;

@@ -4,7 +4,7 @@
 
 typedef unsigned long long u64;
 
-// A pseudo-random number for each trigger of each thread.
+// Return a pseudo-random number for a trigger of a thread.
 static __device__ u64 roll(const soak_work *w, unsigned thread, u64 number)
 {
 	return soak_mix(w->seed + thread * 0x632be59bd9b4e019ull + number);
@@ -79,7 +79,7 @@ extern "C" __global__ void soak_push(soak_work w)
 	w.results[2 * thread + 1] = pushed;
 }
 
-// Whole warps.
+// Each warp pushes 32 triggers together.
 extern "C" __global__ void soak_warp(soak_work w)
 {
 	const unsigned thread = blockIdx.x * blockDim.x + threadIdx.x;

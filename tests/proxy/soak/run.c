@@ -10,7 +10,7 @@
 
 enum {
 	MAX_BATCH = 4096,
-	LAUNCHES = 4,       /* least number of launches for a quota */
+	LAUNCHES = 4,       /* minimum number of launches in a run */
 	DAMAGE_AFTER = 100, /* triggers before an error is made, so that stale values exist */
 	ABORT_CODE = 1,
 };
@@ -60,7 +60,7 @@ static unsigned batch(struct one *o)
 	}
 }
 
-/* RUNS: triggers in place in the ring, each word read once. */
+/* Poll triggers.  A consumer of kind RUNS reads them in place in the ring, each word once. */
 static unsigned take_out(struct one *o)
 {
 	gpul_fifo_run run;
@@ -90,8 +90,7 @@ static void simulate_slow_consumer(struct one *o, unsigned n)
 	}
 }
 
-/* Release the batch.  LATE: for each lane, with probability 1/2, all but its last trigger; the rest when the FIFO is
- * empty. */
+/* Release the batch.  A LATE consumer keeps the last trigger of each lane with probability 1/2, and releases it when the FIFO is empty. */
 static void release_or_abort(struct one *o, unsigned n)
 {
 	if (o->run->consumer == GIVES_UP && !o->gave_up && o->run->came >= o->give_up_at) {

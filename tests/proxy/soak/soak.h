@@ -11,7 +11,7 @@ enum { SOAK_TEXT = 320 };
 
 /* ---- configurations ---- */
 
-/* Behaviour of the CPU's thread. */
+/* The behaviour of the CPU thread that polls. */
 enum consumer { FAST, SLOW, STOPS, TINY, LARGE, LATE, RUNS, GIVES_UP, N_CONSUMERS };
 
 struct shape {
@@ -41,7 +41,7 @@ struct checker {
 	uint64_t *positions; /* per lane: the next position */
 	unsigned n_threads, payload_mask;
 	volatile uint64_t *payload, *answers;
-	bool forgets_answer;  /* damage.c */
+	bool forgets_answer;  /* true: the handler omits its answer (damage.c) */
 	char text[SOAK_TEXT]; /* the first error; "": none */
 };
 
@@ -96,6 +96,6 @@ struct run {
  * freeing may block: so all concurrent runs are opened before the first begins, and closed after the last has ended. */
 struct one *run_open(struct run *run);
 void *run_soak(void *one);       /* the start function of a run's thread */
-void run_close(struct one *one); /* NULL is fine */
+void run_close(struct one *one); /* accepts NULL */
 
 #endif

@@ -22,7 +22,7 @@ enum {
 	SOAK_RELEASE_SHIFT = 62,
 	SOAK_THREAD_SHIFT = 44,
 	SOAK_MAX_THREADS = 1 << 17,
-	SOAK_NONE = 0x7fffffff, /* no position; also the mask of positions in `before` */
+	SOAK_NONE = 0x7fffffff, /* means "no position"; also the mask for positions in `before` */
 	SOAK_MISSED = 100,      /* a result: sync returned, but the handler's answer is not visible */
 };
 
@@ -37,7 +37,7 @@ struct soak_work {
 	unsigned long long first, count; /* first number, count of numbers */
 	unsigned long long timeout_ns, seed;
 	unsigned int payload_mask;
-	unsigned int shared;      /* share the lane of the block; 0: own the lane of the thread (warp: of the warp) */
+	unsigned int shared;      /* 1: threads share the lane of their block; 0: each thread (or warp) owns a lane */
 	unsigned int how;         /* enum soak_how */
 	unsigned int tries_again; /* repeat a push after a time-out */
 	unsigned int think_ns;    /* longest sleep before one push in eight; 0: no sleeps */
