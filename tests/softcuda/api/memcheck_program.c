@@ -102,7 +102,7 @@ static void double_free_async(void)
 	free_all();
 }
 
-/* The end or the start of a copy is outside of all allocations. */
+/* Makes copies whose end or start is outside of all allocations. */
 static void wrong_copies(void)
 {
 	char text[2 * BYTES] = "";
@@ -174,9 +174,9 @@ static void written_by_copies(void)
 			       .WidthInBytes = 32,
 			       .Height = 4 };
 
-	cuMemcpy2D(&rows); /* the even rows of 32 bytes */
+	cuMemcpy2D(&rows); /* copies the even rows of 32 bytes */
 	rows.dstDevice = a + 32;
-	cuMemcpy2D(&rows); /* the odd ones */
+	cuMemcpy2D(&rows); /* copies the odd rows */
 	copy_on_gpu(b, a);
 	cuMemcpyDtoD(a, b, BYTES);
 	copy_on_gpu(b, a);

@@ -12,7 +12,7 @@
 enum { M2 = 2 << 20 };
 #define FD CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 
-/* sum: *out = reduction of [x]; put: [x] = value in each copy; count: add 1 in each copy. */
+/* Kernel sum stores the reduction of all copies of [x]; put stores a value to each copy; count adds 1 to each copy. */
 static const char ptx[] =
 	".version 9.0\n.target sm_90\n.address_size 64\n"
 	".visible .entry sum(.param .u64 x, .param .u64 out) { .reg .b64 %d<3>; .reg .f32 %f;\n"

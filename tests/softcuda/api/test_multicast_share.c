@@ -145,7 +145,7 @@ static CUmemGenericAllocationHandle import_object(int peer)
 static void use_team(int peer, struct side s, bool last)
 {
 	pass_turn(peer);
-	await_turn(peer); /* both have bound */
+	await_turn(peer); /* now both processes have bound their memory */
 	must_ok(run(&s, "sum", s.multicast, s.out));
 	must(word_at(s.out) == 30);
 	must_ok(run(&s, "count", s.multicast + 64, s.own + 64)); /* a barrier of both kernels */

@@ -55,7 +55,7 @@ static void distinguishes_unknown_calls_from_too_new_calls(void **state)
 	fails(cuGetProcAddress("cuInit", NULL, 13000, 0, &status), CUDA_ERROR_INVALID_VALUE);
 }
 
-/* The answers of an H200 (driver 580.159). */
+/* The expected results are those of an H200 (driver 580.159). */
 static void answers_by_version_as_a_gpu(void **state)
 {
 	static const struct {

@@ -191,7 +191,7 @@ static void launches_with_the_calls_of_cuda_3(void **state)
 	ok(cuMemsetD8(p[0], 0, sizeof in));
 	ok(cuMemcpyHtoD(p[1], in, sizeof in));
 	ok(cuMemcpyHtoD(p[2], in, sizeof in));
-	fails(cuLaunchGrid(f, 2, 1), CUDA_ERROR_INVALID_VALUE); /* no block shape */
+	fails(cuLaunchGrid(f, 2, 1), CUDA_ERROR_INVALID_VALUE); /* cuFuncSetBlockShape() was not called */
 	fails(cuFuncSetBlockShape(f, 0, 1, 1), CUDA_ERROR_INVALID_VALUE);
 	ok(cuFuncSetBlockShape(f, 32, 1, 1));
 	for (int i = 0; i < 3; i++)

@@ -9,7 +9,7 @@ enum { N_THREADS = 4, N_ROUNDS = 10, N_WORDS = 64 };
 
 struct job {
 	CUcontext shared; /* NULL: create a context */
-	CUfunction count; /* of the shared context */
+	CUfunction count; /* a kernel in the shared context */
 	CUdeviceptr total;
 	CUresult result;
 	unsigned wrong;

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Threads of two warps store to the same word, after a while. */
+/* A kernel with a race: after some time, threads of two warps store to the same word. */
 static const char ptx[] = ".version 8.0\n.target sm_90\n.address_size 64\n"
 			  ".visible .entry k(.param .u64 out, .param .u32 stride) {\n"
 			  ".reg .u64 %d<4>; .reg .u32 %r<8>; .reg .pred %p;\n"
@@ -35,7 +35,7 @@ static _Noreturn void run_and_exit(unsigned stride)
 	exit(0);
 }
 
-/* The exit status of the child; *text: what it has printed on stderr. */
+/* Return the exit status of the child; *text is set to its stderr output. */
 static int status_of(const char *tools, const char *status, unsigned stride, char text[2000])
 {
 	size_t used = 0;

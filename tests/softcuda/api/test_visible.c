@@ -118,7 +118,7 @@ static void accepts_the_beginning_of_a_uuid(void **state)
 	expect_visible("GPU-03,GPU-01", "20");
 	expect_visible("gpu-03", "2");
 	expect_visible("GPU-03,0", "2");
-	expect_visible("GPU-0", ""); /* ambiguous */
+	expect_visible("GPU-0", ""); /* the UUIDs of several devices begin with this text */
 	expect_visible("GPU-02677075-6c6f-6164-2d73-6f6674677075", "1");
 	expect_visible("GPU-02677075-6c6f-6164-2d73-6f66746770750", "");
 }

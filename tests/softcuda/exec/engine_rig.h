@@ -43,7 +43,7 @@ struct rig {
 	gpul_exec_fault fault;
 	char printed[4096];
 	size_t n_printed;
-	char *text; /* of a program that is parsed lazily */
+	char *text; /* PTX of a program whose functions are parsed when needed */
 };
 
 static inline void rig_print(void *user, const char *text, size_t bytes)

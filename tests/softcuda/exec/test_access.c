@@ -190,7 +190,7 @@ static void pointers_to_local_memory_access_the_lanes_own_memory(void **state)
 	rig_close(r);
 }
 
-/* The addresses of local and shared variables, modulo their alignment. */
+/* Checks the addresses of local and shared variables modulo their alignment. */
 static void variables_have_their_alignment_in_every_lane(void **state)
 {
 	static const unsigned aligns[] = { 4, 64, 128, 256, 1024 };

@@ -32,7 +32,7 @@ static void exited_threads_do_not_delay_a_barrier(void **state)
 	rig_close(r);
 }
 
-/* Warps 0 and 1 consume what warp 2 produced: it arrives and does not wait. */
+/* Warps 0 and 1 consume what warp 2 produces; warp 2 arrives at the barrier (bar.arrive), but does not wait. */
 static void bar_arrive_does_not_wait(void **state)
 {
 	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k") ".shared .u32 s;\n"
@@ -227,7 +227,7 @@ static void lanes_that_wait_at_a_barrier_are_not_joined_by_others(void **state)
 	rig_close(r);
 }
 
-/* As on an H200: 26 cases of odd barrier operands were tried there. */
+/* The results are those of an H200, on which 26 cases of unusual barrier operands were tried. */
 static void the_lower_four_bits_of_a_barrier_number_count(void **state)
 {
 	static const char *const barriers[] = { "barrier.sync %r1;", "barrier.sync %r1, 64;", "barrier.red.popc.u32 %r2, %r1, %p2;",

@@ -4,7 +4,7 @@
 
 #include <cmocka.h>
 
-enum { ROUNDS = 150000 }; /* of 4 lines each */
+enum { ROUNDS = 150000 }; /* number of rounds, of 4 lines each */
 
 /* Block 0 stores 1, 2, ... x to all words of 4 lines, 16 bytes per lane.  Block 1 loads the lines until it reads x.  It counts in
  * out[0] the words that are older than the last word of their line, and in out[1] the distinct values of lane 0. Lane l accesses

@@ -12,7 +12,7 @@ struct shape {
 	unsigned rows, columns, k;
 };
 
-/* The bits of a small integer in a type. */
+/* Return the bits of a small integer in a type. */
 static uint64_t bits_of_value(const char *type, int x)
 {
 	const float f = (float)x;

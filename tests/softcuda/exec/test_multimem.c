@@ -12,7 +12,7 @@ struct test_team {
 	gpul_exec_team team;
 	_Alignas(16) uint8_t copy[N][BYTES];
 	_Atomic uint64_t changes;
-	bool turned; /* the devices are in the opposite order */
+	bool turned; /* true: the devices were added in the opposite order */
 	void *addresses;
 };
 
@@ -103,7 +103,7 @@ static const struct reduction reductions[] = {
 	{ "add.acc::f16.v2.e5m2x2 {%h0, %h1}", { 0x3c3c3c3c, 0x3c3c3c3c, 0x40404040 }, 0x44444444 },
 };
 
-/* A kernel that stores the result: of .v8 its halves 0 and 7, of other vectors all elements. */
+/* Write a kernel that stores the result of a form: elements 0 and 7 of a .v8 vector, all elements of other vectors. */
 static void write_kernel(const char *form, char *text, size_t text_bytes)
 {
 	const char *registers = strchr(form, ' ') + 1;

@@ -158,9 +158,9 @@ static const char *const forms[] = {
 	"ex2.approx.f32 %r4, %r0; add.f32 %r4, %r4, %r1; popc.b32 %r5, %r4; add.u32 %r5, %r5, %r0;", "@%p1 add.u32 %r4, %r0, %r1; add.u32 %r5, %r4, %r4; @!%p2 mov.u32 %r4, 3; sub.u32 %r4, %r4, %r5;",
 	/* lanes that reconverge where a branch jumps to, between instructions that could be one run */
 	"@%p1 bra JOIN; add.u32 %r4, %r0, %r1; xor.b32 %r4, %r4, %r2; JOIN: add.u32 %r4, %r4, 1; sub.u32 %r4, %r4, %r0; activemask.b32 %r5;",
-	/* a destination that is a source */
+	/* a register that is both destination and source */
 	"mov.b64 %d4, %d0; add.u64 %d4, %d4, %d4; mul.lo.u64 %d4, %d4, %d4; mov.b64 %d5, %d4; mov.b64 {%r4, %r5}, %d4;",
-	/* more values than registers */
+	/* more live values than the CPU has registers */
 	"add.u64 %d4, %d0, %d1; add.u64 %d5, %d1, %d2; add.u64 %d6, %d2, %d3; add.u64 %d7, %d3, %d0; add.u64 %d8, %d0, %d2; add.u64 %d9, %d1, %d3; xor.b64 %d10, %d4, %d5;"
 	"xor.b64 %d11, %d6, %d7; xor.b64 %d12, %d8, %d9; add.u64 %d4, %d4, %d10; add.u64 %d4, %d4, %d11; add.u64 %d4, %d4, %d12; add.u64 %d5, %d4, %d8; add.u64 %d5, %d5, %d0;",
 };
@@ -211,7 +211,7 @@ static const struct space spaces[] = {
 };
 static const char *const suffixes[] = { ".global", "", ".shared", "", ".local", "", ".local" };
 
-/* text, with every BYTES replaced. */
+/* Append text, with every "BYTES" replaced by the number. */
 static void add_text(char *out, size_t room, const char *text, unsigned bytes)
 {
 	const char *p;

@@ -15,7 +15,7 @@ struct recorder {
 	unsigned n;
 	bool addresses;                    /* record accesses only */
 	unsigned n_yields;                 /* number of loads that still have to yield */
-	const char *reg;                   /* at a return, the values of these registers */
+	const char *reg;                   /* names of the registers whose values are recorded at a return */
 	int n_again_inside, n_again_after; /* how often to restart the launch: at its 20th instruction, and at its end */
 	unsigned n_seen;                   /* instructions since the launch began */
 	unsigned most_turns;               /* end the launch after this many turns of a block; 0: no limit */
@@ -229,7 +229,7 @@ static void sees_instructions_lanes_and_accesses(void **state)
 	assert_true(has_line(r, "setp ffffffff"));
 	assert_true(has_line(r, "add 000000ff"));
 	assert_true(has_line(r, "st 000000ff"));                                /* the guarded store of warp 0 */
-	assert_true(has_line(r, "st 00000000"));                                /* and of warp 1 */
+	assert_true(has_line(r, "st 00000000"));                                /* the guarded store of warp 1, without a lane */
 	assert_true(has_line(r, "write shared +128 4 lane 0 order 0 scope 2")); /* warp 1 */
 	assert_true(has_line(r, "write global +0 4 lane 7 order 0 scope 2"));
 	assert_int_equal(count_lines(r, "write global +0 4 lane 7 order 0 scope 2"), 1);
@@ -446,8 +446,8 @@ static void a_handler_is_called_instead_of_the_hooks_and_keeps_notes(void **stat
 						   : 0;
 			}
 			assert_true(n_insns >= 2);
-			assert_true(n_handled >= 3);                         /* one of them in one warp only */
-			assert_int_equal(n_noted, n_handled);                /* each in its own note */
+			assert_true(n_handled >= 3);          /* at least three, because one addition is executed by one warp only */
+			assert_int_equal(n_noted, n_handled); /* each addition is counted in its own note */
 			assert_int_equal(count_lines(r, "add ffffffff"), 0); /* the hooks were not called */
 		} else {
 			assert_int_equal(n_handled,

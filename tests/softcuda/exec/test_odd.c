@@ -125,7 +125,7 @@ static void stackrestore_frees_what_alloca_took(void **state)
 	rig_close(r);
 }
 
-/* As for ptxas, which reports an undefined reference. */
+/* The error is that of ptxas, which reports an undefined reference. */
 static void an_alias_of_an_alias_is_undefined(void **state)
 {
 	struct rig r = { 0 };

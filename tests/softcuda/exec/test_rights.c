@@ -132,7 +132,7 @@ static void settle_waits_for_instructions_and_not_for_kernels(void **state)
 	assert_int_equal(gpul_exec_machine_create(r->memory, &options, &r->machine, NULL), GPUL_OK);
 	machine = r->machine;
 	gpul_exec_machine_settle(NULL);
-	gpul_exec_machine_settle(machine); /* returns at once, because nothing runs */
+	gpul_exec_machine_settle(machine); /* returns immediately, because nothing runs */
 	assert_int_equal(pthread_create(&thread, NULL, settle, NULL), 0);
 	l = rig_start(r, "k", 1, 1, 0, flag, (uintptr_t)flag);
 	pthread_join(thread, NULL); /* settle returns although the kernel still runs */
@@ -142,7 +142,7 @@ static void settle_waits_for_instructions_and_not_for_kernels(void **state)
 	rig_close(r);
 }
 
-/* The answer of gpul_exec_memory_next, from a plain list. */
+/* Compute the result that gpul_exec_memory_next() must return, from a plain list of ranges. */
 static const gpul_exec_range *first_after(const gpul_exec_range *all, size_t n, uint64_t address)
 {
 	for (size_t i = 0; i < n; i++)
@@ -185,7 +185,7 @@ static void the_table_agrees_with_a_plain_list_after_random_changes(void **state
 	gpul_exec_memory_destroy(m);
 }
 
-/* When a removal moves all later ranges, this test exceeds its time limit. */
+/* If a removal moved all later ranges, this test would exceed its time limit. */
 static void removing_one_of_many_ranges_does_not_move_the_others(void **state)
 {
 	enum { N = 500000, STRIDE = 7919 }; /* STRIDE: coprime to N, so that every range is removed */

@@ -82,7 +82,7 @@ static void a_kernel_makes_a_map_and_loads_a_box_by_it(void **state)
 	uint64_t *map = rig_memory(r, 256);
 
 	(void)state;
-	map[0] = GPUL_TENSOR_MAP_MARK; /* as in each map of cuTensorMapEncodeTiled(); the fields are 0 */
+	map[0] = GPUL_TENSOR_MAP_MARK; /* the mark that cuTensorMapEncodeTiled() writes to each map; all fields are 0 */
 	map[16] = (uintptr_t)tensor;
 	for (unsigned n = 0; n < 120; n++)
 		tensor[n] = n + 1;
@@ -112,10 +112,10 @@ static void a_map_with_impossible_fields_is_a_fault(void **state)
 		else if (n == 3)
 			m->rank = 3;
 		else if (n == 4)
-			m->box[0] = 12; /* 48 bytes */
+			m->box[0] = 12; /* a row of 48 bytes, longer than those of the swizzle */
 		else
 			m->interleave = 1;
-		m->swizzle = n == 4; /* in rows of 32 */
+		m->swizzle = n == 4; /* n == 4: swizzle in rows of 32 bytes */
 		assert_int_equal(rig_run(r, "k", 1, 32, rig_memory(r, 32 * 4), (uintptr_t)m), GPUL_EXEC_ILLEGAL_INSTRUCTION);
 		assert_non_null(strstr(r->fault.text, "there is no tensor map of 2 dimensions"));
 		rig_close(r);
@@ -543,7 +543,7 @@ static void a_box_that_does_not_start_at_16_bytes_of_a_row_is_a_fault(void **sta
 	rig_close(r);
 }
 
-/* 2^36 bytes: the size does not fit in 32 bits. */
+/* The box has 2^36 bytes, a size that does not fit in 32 bits. */
 static void a_box_larger_than_shared_memory_is_a_fault(void **state)
 {
 	struct rig *r = rig_open(LOAD("5d", "%r6, %r6, %r6, %r6, %r6", "128"));

@@ -18,7 +18,7 @@ static void run(const char *body, unsigned threads, uint32_t *to)
 	rig_close(r);
 }
 
-/* The ISA's pseudocode of shfl, lane by lane. */
+/* Return the result of one lane of shfl by the pseudocode of the PTX ISA. */
 static uint32_t shuffled(char mode, unsigned lane, unsigned b, unsigned c, bool *in_range)
 {
 	unsigned clamp = c & 31, segment = c >> 8 & 31, max = (lane & segment) | (clamp & ~segment & 31);
@@ -291,8 +291,8 @@ static void redux_of_floats_orders_zeros_and_skips_nan(void **state)
 		{ "min.abs", { 0x3f800000, 0xc0800000, 0xc0400000, 0x40000000 }, 0x3f800000 },
 		{ "max", { 0x80000000, 0, 0x80000000, 0x80000000 }, 0 }, /* -0 is less than +0 */
 		{ "min", { 0x80000000, 0, 0, 0 }, 0x80000000 },
-		{ "max", { 0x7fc00001, 0xbf800000, 0xffc00000, 0xc0000000 }, 0xbf800000 }, /* NaN does not count ... */
-		{ "min", { 0x7fc00001, 0x7fc00001, 0x7fc00001, 0xffc00000 }, 0x7fffffff }, /* unless all are NaN */
+		{ "max", { 0x7fc00001, 0xbf800000, 0xffc00000, 0xc0000000 }, 0xbf800000 }, /* NaNs are ignored */
+		{ "min", { 0x7fc00001, 0x7fc00001, 0x7fc00001, 0xffc00000 }, 0x7fffffff }, /* all values are NaN, so the result is NaN */
 		{ "max.NaN", { 0x3f800000, 0x3f800000, 0x7f800001, 0x3f800000 }, 0x7fffffff },
 		{ "min.abs.NaN", { 0x3f800000, 0xbf000000, 0x40000000, 0x3f800000 }, 0x3f000000 },
 		{ "max", { 0x7f800000, 0x7f7fffff, 0xff800000, 0 }, 0x7f800000 }, /* infinity */

@@ -31,7 +31,7 @@ static unsigned by_row(unsigned pieces, unsigned r, unsigned k)
 	return eights * 128 * pieces + row * 16 * pieces + (in_row ^ (row / (8 / pieces))) * 16 + k % 8 * 2;
 }
 
-/* The same if neighbours in memory are rows: leading offset 4096 (not swizzled: of k), stride 2048. */
+/* Like by_row(), if neighbours in memory are rows: leading offset 4096 (not swizzled: the offset in k), stride 2048. */
 static unsigned by_column(unsigned pieces, unsigned r, unsigned k)
 {
 	const unsigned piece = r / 8 % pieces, outer = r / 8 / pieces;
@@ -84,7 +84,7 @@ static gpul_exec_fault_kind run4(struct rig *r, const struct rig4 *params)
 	return r->fault.kind;
 }
 
-/* Twice -A B: the first instruction sets D, the second adds. */
+/* Compute -A B twice: the first instruction sets D, the second adds to D. */
 static void check_layout(unsigned pieces, bool a_column, bool b_column)
 {
 	char text[4096];

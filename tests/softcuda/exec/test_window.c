@@ -24,9 +24,9 @@ static struct rig *open_window(const char *space, const char *active, const char
 }
 
 static const char *const active_lanes[] = {
-	"setp.eq.u32 %p2, %t, %t;",                     /* all */
-	"setp.eq.u32 %p2, %t, 5;",                      /* one */
-	"and.b32 %r9, %t, 1; setp.eq.u32 %p2, %r9, 1;", /* every second one */
+	"setp.eq.u32 %p2, %t, %t;",                     /* all lanes are active */
+	"setp.eq.u32 %p2, %t, 5;",                      /* one lane is active */
+	"and.b32 %r9, %t, 1; setp.eq.u32 %p2, %r9, 1;", /* every second lane is active */
 };
 
 static bool is_active(unsigned n, unsigned lane)
@@ -34,7 +34,7 @@ static bool is_active(unsigned n, unsigned lane)
 	return n == 0 || (n == 1 ? lane == 5 : lane % 2 == 1);
 }
 
-/* A row: `access` gives `want` in each active lane, with all, one and half of the lanes active. */
+/* A test case: `access` must give `want` in each active lane, with all, one and half of the lanes active. */
 struct window_row {
 	const char *access;
 	uint64_t x;
@@ -58,7 +58,7 @@ static void expect_rows(const char *space, const struct window_row *rows, size_t
 	}
 }
 
-/* For both windows. */
+/* The cases for the local and for the shared window. */
 #define WINDOW_ROWS(space) \
 	{ "ld." space ".u32 %r4, [%d3];", 0x100000004, 1009 }, { "ld." space ".u32 %r4, [%d3];", 0xffffffff00000004, 1009 }, \
 		{ "ld." space ".u32 %r4, [%d3];", 0x8000000000000010, 1012 }, \

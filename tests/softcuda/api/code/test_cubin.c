@@ -44,7 +44,7 @@ static void make_alone(void)
 	make_cubin(alone, sizeof alone - 1, NULL, 0);
 }
 
-/* A fat binary with one entry, the cubin as it is. */
+/* A fat binary with one entry: the uncompressed cubin. */
 static struct {
 	uint32_t header[4], entry[16];
 	unsigned char cubin[FORGE_ROOM];

@@ -58,7 +58,7 @@ static void fails_to_link(struct linking *l, const char *word)
 
 /* ---- a limit of registers ---------------------------------------------------------------------- */
 
-/* Two kernels with 80 registers each; the second has launch bounds, for which the limit is ignored. */
+/* Two kernels that use 80 registers each; the register limit is ignored for the second one, because it has launch bounds. */
 #define LIMITED \
 	HEAD ".visible .entry k(.param .u64 p) { .reg .b64 %d<20>; .reg .b64 %e<20>; ret; }\n" \
 	     ".visible .entry bound(.param .u64 p) .maxntid 64, 1, 1 { .reg .b64 %d<20>; .reg .b64 %e<20>; ret; }\n"
@@ -278,7 +278,7 @@ static void links_objects_and_libraries_of_nvcc(void **state)
 	}
 }
 
-/* Like libcudadevrt, whose functions refer to functions that exist only in NVIDIA's driver. */
+/* Functions of libcudadevrt refer to functions that exist only in NVIDIA's driver: the link must succeed if no kernel reaches them. */
 static void what_no_kernel_reaches_in_a_library_may_be_incomplete(void **state)
 {
 	static const char library[] = HEAD

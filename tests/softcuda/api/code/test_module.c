@@ -149,7 +149,7 @@ static void explains_why_an_image_cannot_be_loaded(void **state)
 	CUmodule module;
 
 	(void)state;
-	if (!on_software_driver()) /* not on NVIDIA's driver, which loads machine code: these images are truncated */
+	if (!on_software_driver()) /* these truncated images are not loaded on NVIDIA's driver, which would load their machine code */
 		skip();
 	cubin[18] = 190;
 	fails(load(cubin, log, sizeof log), CUDA_ERROR_NO_BINARY_FOR_GPU);
@@ -188,7 +188,7 @@ static void loads_ptx_of_any_target(void **state)
 	fails(load(".version 10.0\n.target sm_90\n.address_size 64\n", log, sizeof log), CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
 }
 
-/* k reaches an instruction that is not interpreted, other does not. */
+/* Kernel k reaches an instruction that is not interpreted, kernel other does not. */
 static const char partly_ptx[] = ".version 9.0\n.target sm_100a\n.address_size 64\n.func helper()\n{\n"
 				 "\ttcgen05.wait::ld.sync.aligned;\n\tret;\n}\n"
 				 ".visible .entry k() { call helper; ret; }\n.visible .entry other() { ret; }\n";
@@ -441,7 +441,7 @@ static void lists_the_kernels_of_a_library_without_a_context(void **state)
 	fails(cuKernelGetFunction(&f, list[0]), CUDA_ERROR_INVALID_HANDLE);
 }
 
-/* An H200 does so too: it parses an image only when a kernel is first needed. */
+/* Loading succeeds on an H200, too, because its driver parses an image only when a kernel is first needed. */
 static void loads_other_data_as_a_library_without_kernels(void **state)
 {
 	static const struct {

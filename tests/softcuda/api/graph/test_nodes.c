@@ -13,7 +13,7 @@ static CUgraph graph;
 static CUcontext ctx;
 static uint32_t *word;
 
-/* set: the condition = value.  count_down: --*word, and the condition = *word. */
+/* Kernel set assigns a value to the condition; kernel count_down decrements *word and assigns it to the condition. */
 static const char condition_ptx[] = ".version 8.4\n.target sm_90\n.address_size 64\n"
 				    ".extern .func cudaGraphSetConditional(.param .b64 h, .param .b32 v);\n"
 				    ".visible .entry set(.param .u64 handle, .param .u32 value) {\n"
@@ -78,7 +78,7 @@ static CUgraphNode add_kernel(CUgraph g, const char *name, void **params, const 
 	return add_node(g, &p, after);
 }
 
-/* *where = value */
+/* Add a node whose kernel stores value to *where. */
 static CUgraphNode add_put(CUgraph g, CUdeviceptr where, uint32_t value, const CUgraphNode *after)
 {
 	return add_kernel(g, "put", (void *[]){ &where, &value }, after);
@@ -209,7 +209,7 @@ static void conditional_nodes_that_make_no_sense_are_refused(void **state)
 
 	(void)state;
 	ok(cuGraphConditionalHandleCreate(&handle, graph, ctx, 0, 0));
-	fails(cuGraphInstantiate(&x, graph, 0), CUDA_ERROR_INVALID_VALUE); /* the handle is not used */
+	fails(cuGraphInstantiate(&x, graph, 0), CUDA_ERROR_INVALID_VALUE); /* the graph has a conditional handle that no node uses */
 	p.conditional.handle = handle;
 	p.conditional.ctx = ctx;
 	p.conditional.type = CU_GRAPH_COND_TYPE_WHILE;
@@ -293,7 +293,7 @@ static void memory_outlives_its_graph_until_it_is_freed(void **state)
 	add_put(graph, p, 5, &alloc);
 	x = instantiate();
 	run(x);
-	fails(cuGraphLaunch(x, s), CUDA_ERROR_INVALID_VALUE); /* not freed */
+	fails(cuGraphLaunch(x, s), CUDA_ERROR_INVALID_VALUE); /* the memory of the previous launch has not been freed */
 	ok(cuGraphExecDestroy(x));
 	ok(cuGraphDestroy(graph));
 	graph = NULL;
@@ -301,7 +301,7 @@ static void memory_outlives_its_graph_until_it_is_freed(void **state)
 	assert_int_equal(word[0], 5);
 	ok(cuMemFreeAsync(p, s));
 	ok(cuStreamSynchronize(s));
-	assert_true(used(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT) >= 64); /* it stays mapped */
+	assert_true(used(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT) >= 64); /* the memory stays mapped */
 	ok(cuDeviceGraphMemTrim(0));
 	assert_int_equal(used(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT), 0);
 	assert_true(used(CU_GRAPH_MEM_ATTR_USED_MEM_HIGH) >= 64);
@@ -333,7 +333,7 @@ static void captured_allocations_become_nodes(void **state)
 
 	(void)state;
 	ok(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_GLOBAL));
-	ok(cuMemAllocAsync(&p, 0, s)); /* no node */
+	ok(cuMemAllocAsync(&p, 0, s)); /* an allocation of 0 bytes adds no node */
 	assert_int_equal(p, 0);
 	ok(cuMemFreeAsync(p, s));
 	ok(cuMemAllocAsync(&p, 256, s));

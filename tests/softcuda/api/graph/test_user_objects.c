@@ -91,7 +91,7 @@ static void an_object_lives_as_long_as_its_graphs(void **state)
 	raise_flag(flag);
 	ok(cuStreamSynchronize(s));
 	await_destroyed(&n_destroyed[0], 1);
-	if (on_software_driver()) /* a dangling pointer in NVIDIA's driver */
+	if (on_software_driver()) /* in NVIDIA's driver the handle is a dangling pointer */
 		fails(cuUserObjectRetain(o, 1), CUDA_ERROR_INVALID_VALUE);
 	ok(cuMemFreeHost(flag));
 }
@@ -123,7 +123,7 @@ static void an_update_replaces_the_objects_once_launches_have_ended(void **state
 	ok(cuMemFreeHost(flag));
 }
 
-/* Between a graph without objects and one with an object, in both directions; a refused update replaces nothing. */
+/* Updates from a graph without objects to one with an object, and back; an update that is refused replaces no object. */
 static void an_update_brings_and_removes_objects(void **state)
 {
 	uint32_t *flag = make_flag();

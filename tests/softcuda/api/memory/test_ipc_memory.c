@@ -181,7 +181,7 @@ static void forger(int peer)
 			continue; /* the pid: it may be that of a thread of the owner */
 		forged = h;
 		forged.reserved[bit / 8] = (char)(forged.reserved[bit / 8] ^ 1 << bit % 8);
-		/* refused: it names another process or file, or (the last bytes) a device that does not exist here. */
+		/* The forged handle names another process or file or, in its last bytes, a device that does not exist: it is refused. */
 		must(cuIpcOpenMemHandle(&p, forged, LAZY) != CUDA_SUCCESS);
 	}
 	must(open_descriptors() == before);
@@ -256,7 +256,7 @@ static void opened_memory_remains_valid_after_its_owner_has_ended(void **state)
 
 /* ---- while kernels use the memory ----------------------------------------------------------------- */
 
-/* The first handle moves the memory: a kernel that uses it must not be disturbed. */
+/* The first cuIpcGetMemHandle() moves the memory to a shared file; a running kernel that uses the memory must not be disturbed. */
 static void owner_of_a_running_kernel(int peer)
 {
 	CUcontext ctx = init_process(0);

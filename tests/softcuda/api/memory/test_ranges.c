@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#define BYTES ((size_t)64 << 10) /* of each memory */
+#define BYTES ((size_t)64 << 10) /* size of each memory */
 enum { SLACK = 4096, STRIDE = 8192, ROW = 4096 };
 
 /* ---- the calls: each copies n bytes, or fills n bytes of dst ------------------------------------------------------------- */
@@ -44,7 +44,7 @@ static CUresult fill_16(CUdeviceptr dst, CUdeviceptr src, size_t n) { (void)src;
 static CUresult fill_32(CUdeviceptr dst, CUdeviceptr src, size_t n) { (void)src; return cuMemsetD32Async(dst, 0x7070707, (n + 3) / 4, stream); }
 /* clang-format on */
 
-/* One row. */
+/* A 2D fill of one row. */
 /* clang-format off */
 static CUresult fill_2d(CUdeviceptr dst, CUdeviceptr src, size_t n) { (void)src; return cuMemsetD2D8(dst, n, 7, n, 1); }
 /* clang-format on */
@@ -228,7 +228,7 @@ static CUresult d_to_a_to_d(CUdeviceptr dst, CUdeviceptr src, size_t n)
 	return r ? r : cuMemcpyAtoD(dst, array, 0, n > BYTES ? BYTES : n);
 }
 
-enum { ANYWHERE = 0, DST_DEVICE = 1, SRC_DEVICE = 2, FILLS = 4 }; /* this end must be device memory; the call has no source */
+enum { ANYWHERE = 0, DST_DEVICE = 1, SRC_DEVICE = 2, FILLS = 4 }; /* this end must be in device memory; FILLS: no source */
 
 static const struct call {
 	const char *name;
@@ -518,7 +518,7 @@ static void mappings_without_a_gap_are_one_range_and_allocations_are_not(void **
 	fails(cuMemsetD8(p, 1, 3 * step), CUDA_ERROR_INVALID_VALUE);
 	ok(cuMemUnmap(p, 4 * step));
 	ok(cuMemAddressFree(p, 4 * step));
-	for (unsigned k = 0; k < 64 && b != a + BYTES; k++) { /* leaked until the context ends */
+	for (unsigned k = 0; k < 64 && b != a + BYTES; k++) { /* these are leaked until the context ends */
 		a = b;
 		b = make_device();
 	}

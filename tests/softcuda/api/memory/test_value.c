@@ -59,7 +59,7 @@ static void another_stream_can_write_the_word(void **state)
 	ok(cuStreamDestroy(writes));
 }
 
-/* Each condition holds at once for the first value and not for the second. */
+/* Each condition is already true for the first value, and false for the second. */
 static void each_condition_compares_as_documented(void **state)
 {
 	static const struct {
@@ -140,7 +140,8 @@ static void words_that_may_not_be_used_are_refused(void **state)
 	fails(cuStreamWriteValue32(s, p, 1, 0), CUDA_ERROR_INVALID_VALUE);
 	ok(cuMemCreate(&handle, BYTES, &prop, 0));
 	ok(cuMemMap(p, BYTES, 0, handle, 0));
-	fails(cuStreamWriteValue32(s, p, 1, 0), CUDA_ERROR_INVALID_VALUE); /* without cuMemSetAccess */
+	fails(cuStreamWriteValue32(s, p, 1, 0),
+	      CUDA_ERROR_INVALID_VALUE); /* the mapping has no access rights: cuMemSetAccess was not called */
 	fails(cuStreamWaitValue64(s, p, 0, CU_STREAM_WAIT_VALUE_GEQ), CUDA_ERROR_INVALID_VALUE);
 	ok(cuMemSetAccess(p, BYTES, &access, 1));
 	ok(cuStreamWaitValue64(s, p, 0, CU_STREAM_WAIT_VALUE_GEQ));

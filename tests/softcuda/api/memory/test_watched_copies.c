@@ -181,7 +181,7 @@ static void memcheck_knows_what_tensor_copies_write(void **state)
 	expect_text(output_of("memcheck:leaks=no", SLICES), "memcheck: no errors");
 }
 
-/* Columns 4 and 5 of the box's 4 to 11 were written: rows of 32 bytes whose first 8 were. */
+/* The box has columns 4 to 11, of which only 4 and 5 were written: the first 8 of the 32 bytes in each row. */
 static void what_was_not_written_is_not_written_after_a_tensor_copy(void **state)
 {
 	const char *text = output_of("memcheck:leaks=no", UNWRITTEN_BOXES);
@@ -189,7 +189,7 @@ static void what_was_not_written_is_not_written_after_a_tensor_copy(void **state
 	(void)state;
 	expect_text(text, "4-byte shared read at 0x8 of memory that was not written");
 	expect_text(text, "24 reads of memory that was not written");
-	text = output_of("memcheck:leaks=no", UNWRITTEN_SLICES); /* 2 of 8 */
+	text = output_of("memcheck:leaks=no", UNWRITTEN_SLICES); /* 2 of 8 slices were written */
 	expect_text(text, "4-byte shared read at 0x60 of memory that was not written");
 	expect_text(text, "8 reads of memory that was not written");
 }

@@ -33,13 +33,13 @@ struct form {
  * nothing needs to be swizzled. */
 enum { LAYOUT_REGISTERS = 1, LAYOUT_32 = 2, LAYOUT_64 = 4, LAYOUT_128 = 8, LAYOUT_A_BY_COLUMN = 16, LAYOUT_B_BY_ROW = 32 };
 
-/* The instruction, and the layout if it is not the usual one, in 96 bytes. */
+/* Write the name of a form (at most 96 bytes): the instruction, and the layout if it is not the usual one. */
 void form_name(const struct form *f, char out[96]);
 
 extern const struct form forms[];
 extern const unsigned n_forms;
 
-/* Words of the operands that a thread loads. */
+/* Return the number of operand words that a thread loads. */
 unsigned form_words(const struct form *f);
 /* A module with the kernel k of this form: (in, out), one block for each set.  The caller frees it. */
 char *form_ptx(const struct form *f);
@@ -47,8 +47,7 @@ char *form_ptx(const struct form *f);
 /* Write the operands of set `number`: threads * form_words() words. */
 void make_operands(const struct form *f, uint64_t seed, unsigned form_index, unsigned number, uint32_t *words);
 
-/* The distance of two results in units of the last place; 0: equal; UINT64_MAX: one is a NaN or they have different signs of
- * infinity. */
+/* Return the distance of two results in ULP; 0: equal; UINT64_MAX: one is a NaN, or they are infinities of different signs. */
 uint64_t distance(enum element type, uint64_t x, uint64_t y);
 unsigned element_bits(enum element type);
 

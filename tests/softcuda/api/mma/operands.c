@@ -48,7 +48,7 @@ static uint64_t special_value(const struct layout *f, uint64_t random)
 	return assemble(f, random, at[which] < 0 ? most + 1 + at[which] : at[which], ones);
 }
 
-/* Eight nibbles of mma.sp's metadata. */
+/* Make eight 4-bit elements of mma.sp's metadata. */
 static uint64_t make_positions(enum element type, uint64_t random)
 {
 	static const uint8_t fours[] = { 4, 8, 12, 9, 13, 14 }, pairs[] = { 4, 14 };
@@ -126,7 +126,7 @@ void make_operands(const struct form *f, uint64_t seed, unsigned form_index, uns
 	}
 }
 
-/* The rank of a number among all numbers of its type. */
+/* Return the rank of a number in the order of all numbers of its type. */
 static int64_t position(const struct layout *f, uint64_t x)
 {
 	const unsigned width = f->exponent + f->fraction;

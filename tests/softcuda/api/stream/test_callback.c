@@ -339,7 +339,7 @@ static void streams_and_events_are_destroyed_in_a_callback(void **state)
 
 /* ---- callbacks that wait for themselves ----------------------------------------------------------------------- */
 
-/* s waits for an event that comes after the callback which makes these calls. */
+/* Deadlock: s waits for an event that is recorded after the callback, and the callback makes these calls. */
 static void wait_for_itself(void)
 {
 	FORBIDDEN(cuStreamSynchronize(own));

@@ -435,7 +435,7 @@ static void the_mode_decides_about_calls_that_can_wait(void **state)
 	ok(cuMemFree(p));
 }
 
-struct call { /* of another thread */
+struct call { /* a call that another thread makes */
 	CUcontext ctx;
 	CUresult result;
 };

@@ -289,7 +289,7 @@ static void levels_of_a_mipmapped_array_are_arrays_of_half_the_size(void **state
 	ok(cuMemcpyHtoA(level, 0, in, sizeof in));
 	ok(cuMemcpyAtoH(out, level, 0, sizeof in));
 	assert_memory_equal(in, out, sizeof in);
-	fails(cuMemcpyHtoA(level, 40, in, sizeof in), CUDA_ERROR_INVALID_VALUE); /* its second row */
+	fails(cuMemcpyHtoA(level, 40, in, sizeof in), CUDA_ERROR_INVALID_VALUE); /* byte 40 is in the second row */
 	if (on_software_driver())
 		fails(cuArrayDestroy(level), CUDA_ERROR_INVALID_VALUE);
 	ok(cuMipmappedArrayDestroy(m));

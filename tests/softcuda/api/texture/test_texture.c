@@ -547,7 +547,7 @@ static void references_of_a_module_are_bound_by_calls(void **state)
 	ok(cuArrayDestroy(a));
 }
 
-/* In a context of its own, which the fault makes unusable. */
+/* Run a faulting kernel in a separate context, because the fault makes the context unusable. */
 static CUresult fault_of(const char *body, bool surface, int32_t x)
 {
 	const int32_t at[][4] = { { x } };

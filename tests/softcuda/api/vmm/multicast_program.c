@@ -13,7 +13,7 @@
 
 enum { M2 = 2 << 20 };
 
-/* Each thread has a word of [x]. */
+/* A kernel in which each thread uses one word of [x]. */
 #define KERNEL(name, body) \
 	".visible .entry " name "(.param .u64 x, .param .u64 out) { .reg .b64 %x, %o, %a; .reg .b32 %t, %v; .reg .pred %p;\n" \
 	"ld.param.u64 %x, [x]; ld.param.u64 %o, [out]; mov.u32 %t, %tid.x; mad.wide.u32 %a, %t, 4, %x; mad.wide.u32 %o, %t, 4, %o; add.u32 %t, %t, 1;\n" body \
@@ -59,7 +59,7 @@ static CUdeviceptr map(CUmemGenericAllocationHandle h, size_t bytes)
 
 static CUdeviceptr at[2], other[2], multicast, gone; /* multicast: 4 MiB, of which the last 2 MiB have no memory */
 
-/* Make the object.  The memory of each device also has a second address, as that of a peer in NCCL. */
+/* Make the multicast object.  The memory of each device also has a second address, as NCCL maps the memory of peers. */
 static void make_team(void)
 {
 	const CUmulticastObjectProp object_prop = { .numDevices = 2, .size = 2 * M2 };

@@ -123,7 +123,7 @@ static bool receive_with_fd(int s, void *data, size_t bytes, int *fd)
 	return true;
 }
 
-static struct piece held; /* in the other process */
+static struct piece held; /* memory that the other process holds */
 
 static CUresult attach(int fd, const struct request *q)
 {

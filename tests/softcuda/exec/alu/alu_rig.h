@@ -31,7 +31,7 @@ struct rig_build {
 	op_fn *const *table;
 };
 
-/* The builds that this CPU can run, then { NULL }. */
+/* Return the builds of the interpreter that this CPU can run, terminated by { NULL }. */
 static inline const struct rig_build *rig_builds(void)
 {
 	static struct rig_build builds[4];
@@ -57,7 +57,7 @@ static inline const char *rig_op_name(unsigned op)
 	return names[op];
 }
 
-/* The value of one lane of a register slot; bits: width of the register, 1: a predicate, 0: no operand. */
+/* Return the value of one lane of a register slot; bits: width of the register, 1: a predicate, 0: no operand. */
 static inline uint64_t rig_get(struct rig *r, unsigned slot, unsigned lane, unsigned bits)
 {
 	const void *p = r->slots + slot * SLOT_BYTES;

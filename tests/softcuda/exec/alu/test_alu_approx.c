@@ -26,7 +26,7 @@ static uint64_t bits32(float f)
 	return u;
 }
 
-/* The result of one build's handler for one operand. */
+/* Return the result of one build's handler for one operand. */
 static float run_one(const struct rig_build *b, unsigned op, unsigned flags, float x, float y)
 {
 	struct rig *r = rig_reset(1);
@@ -186,7 +186,7 @@ static void approximate_f64_forms_compute_the_upper_32_bits_and_flush_subnormals
 		}
 }
 
-/* All fractions of two exponents: by the powers of 4 between them, the others have the same fractions of results. */
+/* Test all fractions of two adjacent exponents; other exponents differ by powers of 4, which do not change the fraction of a result. */
 static void rsqrt_is_the_same_in_every_build(void **state)
 {
 	(void)state;

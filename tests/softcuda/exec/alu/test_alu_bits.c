@@ -139,7 +139,7 @@ REF(r_brev)
 		d |= bit(a, k) << (now.bits - 1 - k);
 	return d;
 }
-REF(r_bfind) /* the ISA's loop */
+REF(r_bfind) /* like the pseudocode of the PTX ISA */
 {
 	UNUSED(b), UNUSED(c), UNUSED(e);
 	const unsigned msb = now.bits - 1;
@@ -420,7 +420,7 @@ static void the_carry_propagates_through_a_chain(void **state)
 						rig_run(r, b, op, at ? CARRY_IN | CARRY_OUT : CARRY_OUT, 0, 0);
 						assert_int_equal(rig_get(r, SLOT_D, 16, bits), cut((uint64_t)(want >> at), bits));
 					}
-					assert_int_equal(r->w.cc & ~0x10000u, 0xfffeffff); /* other lanes: kept */
+					assert_int_equal(r->w.cc & ~0x10000u, 0xfffeffff); /* the other lanes keep their value */
 				}
 }
 

@@ -25,7 +25,7 @@ static double as_float(uint64_t x)
 	return now_bits == 32 ? (double)f : d;
 }
 
-/* -1 less, 0 equal, 1 greater, 2 unordered */
+/* Compare a with b: -1 less, 0 equal, 1 greater, 2 unordered. */
 static int order(uint64_t a, uint64_t b)
 {
 	if (now.kind == 2) {

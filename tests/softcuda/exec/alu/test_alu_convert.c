@@ -292,7 +292,7 @@ static void floats_are_rounded_to_integers_of_their_type(void **state)
 			}
 }
 
-/* Operations for some types and modifiers. */
+/* The operations that exist only for some types and modifiers. */
 enum { FTZ = 1, SAT = 2 };
 static const struct {
 	unsigned op;

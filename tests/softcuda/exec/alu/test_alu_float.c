@@ -111,7 +111,7 @@ static uint64_t f32_reference(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 	return isnan(s) ? 0x7fffffff : bits32(s);
 }
 
-/* The first argument that is NaN, made quiet. */
+/* Return the first argument that is a NaN, as a quiet NaN. */
 static uint64_t f64_nan(uint64_t a, uint64_t b, uint64_t c)
 {
 	const uint64_t nan = isnan(f64_of(a)) ? a : isnan(f64_of(b)) ? b : isnan(f64_of(c)) ? c : 0xfff8000000000000;

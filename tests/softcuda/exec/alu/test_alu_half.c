@@ -318,7 +318,7 @@ static void mixed_precision_adds_in_f32(void **state)
 	}
 }
 
-/* For every NaN in one operand, the others 1: the results of an H200.  Its out-of-bounds NaN count in a and b only. */
+/* Test every NaN in one operand, with 1 in the others, against the results of an H200, where out-of-bounds NaNs count in a and b only. */
 static void oob_nan_makes_a_product_zero(void **state)
 {
 	static const struct {

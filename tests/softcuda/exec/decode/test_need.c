@@ -161,6 +161,6 @@ int main(void)
 		cmocka_unit_test(a_running_kernel_sees_what_another_launch_decodes),
 	};
 
-	setenv("GPULOAD_SOFT_LAZY", "1", 1); /* for rig_open() */
+	setenv("GPULOAD_SOFT_LAZY", "1", 1); /* rig_open() reads it */
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,7 +4,7 @@
 
 #include <cmocka.h>
 
-/* TCGEN05 is not interpreted; line 4 of every text. */
+/* A function with a tcgen05 instruction, which is not interpreted; it is line 4 of every text. */
 #define TCGEN05 ".func (.param .b32 r) wide(.param .b64 x) { tcgen05.wait::ld.sync.aligned; ret; }\n"
 /* Calls table[x]: same returns, wide executes an instruction that is not interpreted. */
 #define TABLE \

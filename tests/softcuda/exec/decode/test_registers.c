@@ -45,7 +45,7 @@ static struct text begin(void)
 	return t;
 }
 
-/* s[from] to s[to - 1], each computed from the previous one, the first from `source`: the same in PTX and in C. */
+/* Add instructions that compute s[from] to s[to - 1], each from the previous one and the first from `source`, and do the same in C. */
 static void add_chain(struct text *t, const char *source, unsigned from, unsigned to)
 {
 	for (unsigned k = from; k < to; k++)
@@ -118,7 +118,7 @@ static void values_live_around_and_through_a_loop_are_kept(void **state)
 	rig_close(r);
 }
 
-/* At the top of the loop %a is read, at its end it is written: its value of one iteration is read in the next. */
+/* The loop reads %a at its start and writes it at its end, so each iteration reads the value of the previous one. */
 static void a_value_of_the_last_iteration_is_kept(void **state)
 {
 	struct text t = begin();
@@ -249,7 +249,7 @@ static void parameters_and_results_in_registers_are_kept(void **state)
 	rig_close(r);
 }
 
-/* Tools show registers by name, so each has a place of its own. */
+/* When a tool observes the kernel, each register has its own storage, because tools show registers by name. */
 static void registers_that_are_observed_do_not_share(void **state)
 {
 	struct observer watcher = { 0 };
@@ -272,7 +272,7 @@ static void registers_that_are_observed_do_not_share(void **state)
 
 #define OLD_HEADER ".version 2.3\n.target sm_20\n.address_size 64\n"
 
-/* Each thread has one copy of them, shared by all functions of all kernels; a block does not see the previous block's values. */
+/* Each thread has one copy of the registers of module scope for all functions; a block does not see the values of the previous block. */
 static void registers_of_the_module_are_shared_by_its_functions(void **state)
 {
 	struct rig *r = rig_open_with(

@@ -71,7 +71,7 @@ static void a_launch_ends_after_its_children(void **state)
 	rig_close(r);
 }
 
-/* x launches, of chain(0), chain(1) ... */
+/* A parent kernel that launches chain(0), chain(1), ..., chain(x - 1). */
 #define PARENT_OF_CHAIN \
 	KERNEL_OUT("parent") \
 	DEFAULT_STREAM "mov.u64 %d1, 0; $next:\n" LAUNCH("chain", "1", "1", \
@@ -248,7 +248,7 @@ static void a_wrong_launch_is_an_error_of_its_thread(void **state)
 		struct rig *r;
 		uint32_t *out;
 
-		/* only thread 1 launches */
+		/* only thread 1 launches a child */
 		snprintf(
 			text, sizeof text,
 			"%s.extern .func (.param .b64 v) __cudaCDP2GetErrorName (.param .b32 e);\n%smov.u64 %%d8, %s; mov.u32 %%r5, %s; mov.u32 %%r6, %s; setp.ne.u32 %%p2, %%t, 1; @%%p2 bra $end;\n%s%s%s",

@@ -40,7 +40,7 @@ void random_program_make(struct random_program *p, uint64_t seed);
  * the run.  Owned by the caller: free(). */
 char *random_program_ptx(const struct random_program *p);
 
-/* Compute the values of the threads of one block with the reference walk. */
+/* Compute the values of the threads of one block with the reference implementation, without the interpreter. */
 void random_program_run(const struct random_program *p, uint32_t (*values)[RANDOM_VARS], unsigned n_threads);
 
 #endif

@@ -113,7 +113,7 @@ static void loop(const struct random_program *p, const struct node *n, lanes v, 
 	}
 }
 
-/* All lanes read before any writes. */
+/* All lanes read their operands before any lane writes. */
 static void assign(const struct node *n, lanes v, uint32_t active)
 {
 	uint32_t result[32];

@@ -14,7 +14,7 @@ enum { MOST_INSTS = 4096 };
 static struct naive {
 	struct observer o;
 	const struct func_code *code;
-	_Atomic uint64_t all_warps, all_threads; /* of its functions, too */
+	_Atomic uint64_t all_warps, all_threads; /* including the instructions of functions that it calls */
 	_Atomic uint64_t warps[MOST_INSTS], threads[MOST_INSTS];
 	_Atomic uint64_t sectors[MOST_INSTS], wavefronts[MOST_INSTS]; /* sectors: of global and local memory */
 } naive;
@@ -147,7 +147,7 @@ static void open_profiled(const char *ptx)
 	rig = rig_open_observed(ptx, (gpul_exec_machine_options){ .n_workers = 2 }, list, 2);
 }
 
-/* The result of the last kernel of that name. */
+/* End profiling, and return the result of the last kernel with this name. */
 static const struct kernel_result *close_profiled(const char *kernel)
 {
 	rig_close(rig);
@@ -202,7 +202,7 @@ static double metric(const struct kernel_result *k, const char *name)
 	return 0;
 }
 
-/* The counts of the only instruction with this opcode. */
+/* Return the counts of the only instruction with this opcode. */
 static const struct row_count *count_of_opcode(const struct kernel_result *k, gpul_ptx_opcode opcode)
 {
 	const struct function_result *f = &k->functions.at[0];
@@ -372,7 +372,7 @@ static void counts_the_bank_conflicts_of_shared_memory(void **state)
 	assert_int_equal((int)metric(k, "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_atom.sum"), 31);
 }
 
-/* A generic address is counted in the space that it points to; local memory as a GPU interleaves it. */
+/* An access by a generic address is counted in the space that it points to; local memory is counted as a GPU interleaves it. */
 static void counts_generic_and_local_accesses(void **state)
 {
 	const struct kernel_result *k = profile_of(

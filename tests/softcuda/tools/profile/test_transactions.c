@@ -17,7 +17,7 @@ static void expect(struct cost c, unsigned actual, unsigned ideal, unsigned line
 	assert_int_equal(c.lines, lines);
 }
 
-/* Lane l accesses from + l * stride. */
+/* Return the cost of an access in which lane l accesses address from + l * stride. */
 static struct cost strided(uint64_t from, uint64_t stride, uint32_t bytes)
 {
 	uint64_t at[WARP_LANES];
@@ -108,7 +108,7 @@ static void local_memory_is_interleaved_so_that_the_same_offset_is_a_row(void **
 	expect(gpul_sectors_local(at, ALL, 4), 32, 4, 32);
 }
 
-/* Lane l accesses l * stride bytes of shared memory. */
+/* Return the cost of an access in which lane l accesses shared memory at offset l * stride. */
 static struct cost shared(uint32_t stride, uint32_t bytes, uint32_t lanes)
 {
 	uint32_t at[WARP_LANES];
@@ -137,7 +137,7 @@ static void lanes_that_read_one_word_do_not_conflict(void **state)
 
 	(void)state;
 	expect(shared(0, 4, ALL), 1, 1, 0);
-	expect(shared(1, 1, ALL), 1, 1, 0); /* four bytes of a word */
+	expect(shared(1, 1, ALL), 1, 1, 0); /* four lanes access the bytes of one word */
 	expect(shared(2, 2, ALL), 1, 1, 0);
 	for (unsigned l = 0; l < WARP_LANES; l++)
 		at[l] = l % 2 * 128; /* two words of bank 0, by 16 lanes each */
@@ -147,10 +147,10 @@ static void lanes_that_read_one_word_do_not_conflict(void **state)
 static void wide_accesses_are_made_by_parts_of_the_warp(void **state)
 {
 	(void)state;
-	expect(shared(8, 8, ALL), 2, 2, 0);    /* a half warp at a time: 16 x 2 banks */
-	expect(shared(16, 16, ALL), 4, 4, 0);  /* a quarter: 8 x 4 banks */
+	expect(shared(8, 8, ALL), 2, 2, 0);    /* two wavefronts: each half warp uses 16 x 2 banks */
+	expect(shared(16, 16, ALL), 4, 4, 0);  /* four wavefronts: each quarter warp uses 8 x 4 banks */
 	expect(shared(16, 8, ALL), 4, 2, 0);   /* lanes 0 and 8 of a half share banks */
-	expect(shared(128, 8, ALL), 32, 2, 0); /* all 16 lanes of a half */
+	expect(shared(128, 8, ALL), 32, 2, 0); /* all 16 lanes of a half warp use the same bank */
 	expect(shared(32, 16, ALL), 8, 4, 0);  /* lanes 0 and 4 of a quarter */
 	expect(shared(8, 8, 0xffff), 1, 1, 0); /* the other half has no active lane */
 	expect(shared(128, 4, 0xf), 4, 1, 0);

@@ -11,7 +11,7 @@
 
 #include "softcuda/tools/tool_internal.h"
 
-/* first and second: each thread adds 1 to its word. */
+/* The kernels first and second, in which each thread adds 1 to its word. */
 #define KERNEL(name) \
 	".visible .entry " name "(.param .u64 p) { .reg .b64 %d<4>; .reg .b32 %r<4>; ld.param.u64 %d1, [p];\n" \
 	"mov.u32 %r1, %tid.x; mul.wide.u32 %d2, %r1, 4; add.u64 %d1, %d1, %d2; ld.global.u32 %r2, [%d1];\n" \
@@ -278,7 +278,7 @@ static const struct copy_case {
 	{ "kernel, rows", runs_first, copies_rows, true },
 	{ "kernel, copy behind", runs_first, copies_behind, false },
 	{ "rows behind, kernel", copies_between_rows, runs_first, false },
-	{ "two copies out", copies_out, copies_out, true }, /* to one buffer of the host */
+	{ "two copies out", copies_out, copies_out, true }, /* both copy to the same host buffer */
 	{ "fill, copy out", fills, copies_out, true },
 	{ "large fills", fills_all, fills_all, true },
 	{ "large fill, read", fills_all, reads_all, true },

@@ -243,7 +243,7 @@ static void a_filter_selects_by_warp_and_opcode(void **state)
 			continue;
 		while (k < r.recorder->n && strcmp(r.recorder->line[k], got) != 0)
 			k++;
-		assert_true(k < r.recorder->n); /* in the same order */
+		assert_true(k < r.recorder->n); /* the lines are in the same order */
 		assert_true(strstr(got, " mad") || strstr(got, " atom"));
 		assert_true(got[2] == '1');
 		n++;
@@ -269,7 +269,7 @@ static void floats_can_be_read_back(void **state)
 
 		memcpy(&f, &bits, sizeof f);
 		if (k % 2)
-			f = (float)(bits >> 8) / (float)(1 << k % 24); /* the usual sizes */
+			f = (float)(bits >> 8) / (float)(1 << k % 24); /* numbers of usual magnitudes */
 		if (f != f)
 			continue;
 		memcpy(&bits, &f, sizeof bits);
@@ -344,7 +344,7 @@ static void floats_of_32_lanes_can_be_read_back(void **state)
 			*build[b](text[b], bits, on) = '\0';
 			assert_string_equal(text[b], text[0]);
 		}
-		assert_string_equal(strsep(&rest, " "), ""); /* it begins with a blank */
+		assert_string_equal(strsep(&rest, " "), ""); /* the text begins with a blank */
 		for (unsigned l = 0; l < LANES; l++) {
 			float want, got;
 
@@ -380,7 +380,7 @@ static void integers_of_32_lanes_are_those_of_each_lane(void **state)
 			if (type == 'f')
 				memcpy(&values[l], &d, sizeof d);
 		}
-		values[2] = values[3] + 1; /* neither all the same nor a row */
+		values[2] = values[3] + 1; /* the values are neither all equal nor an arithmetic sequence */
 		values[4] = 17;
 		for (unsigned l = 0; l < LANES; l++) {
 			*gpul_trace_number(word, values[l], 8, type) = '\0';
