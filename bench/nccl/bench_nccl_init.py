@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""bench_nccl_init.py — measures how long NCCL takes to start on the software driver, with an empty and a filled cache: ncclCommInitAll of 1 to 8 GPUs.
+"""bench_nccl_init.py — measures ncclCommInitAll of 1 to 8 GPUs on the software driver, with an empty and a filled cache.
 
     bench/nccl/bench_nccl_init.py --nccl libnccl.so.2 [--gpus 1 2 4 8] [--rounds 5] [--gpuload build/gpuload]
 

@@ -122,7 +122,7 @@ gpul_status gpul_walk_fail(const gpul_walk *w, const void *at, const char *fmt, 
 	gpul_error why = { 0 };
 	va_list ap;
 
-	if (!w->err) /* without err, no message: a search tries many candidates */
+	if (!w->err) /* a search for images passes no err, because most candidates fail */
 		return GPUL_EFORMAT;
 	va_start(ap, fmt);
 	vsnprintf(what, sizeof what, fmt, ap);

@@ -49,7 +49,7 @@ static inline int gpul_first_param(uint64_t set)
 /* Return the name of the first leaf in a set, for a message. */
 const char *gpul_leaf_name(const gpul_inference *i, uint64_t set);
 
-/* Return the parameter, or member of a struct, that is a leaf. */
+/* Return the gpul_param of leaf number `leaf`: a parameter, or a member of a struct. */
 gpul_param *gpul_leaf_param(const gpul_inference *i, uint32_t leaf);
 
 /* Set the role and type of every parameter in i->s, or record why the signature is incomplete. */

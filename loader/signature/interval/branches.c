@@ -305,7 +305,7 @@ static bool branches_to(const gpul_intervals *v, const gpul_ptx_inst *in, uint32
 		const gpul_ptx_operand *o = gpul_inst_operand(f, in, k);
 
 		if (o->kind == GPUL_PTX_OP_LABEL && f->labels[o->index].kind != GPUL_PTX_LABEL_CODE)
-			return true; /* a table of targets */
+			return true; /* the operand of brx.idx is a table of targets */
 		if (o->kind == GPUL_PTX_OP_LABEL && f->labels[o->index].inst < f->n_insts && v->cfg.of[f->labels[o->index].inst] == block)
 			return true;
 	}

@@ -14,7 +14,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(os.path.dirname(HERE)))
 import spin
 
-# What pan prints: the expression of the assertion that failed.
+# The text that pan, Spin's verifier, prints if this assertion of the model fails.
 STALE = "assertion violated (loaded==(step+1))"
 OVERWRITTEN = "assertion violated (written["
 WRONG_ENTRY = "assertion violated ((at==(step+1))"
