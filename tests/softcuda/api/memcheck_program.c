@@ -340,7 +340,7 @@ static void host_pointer(void)
 	free(words);
 }
 
-/* Tables that end at the end of an allocation unit: the program reads the words after them. */
+/* The arrays end at the end of an allocation unit; the kernel reads the words after them. */
 static void read_behind(const char *name)
 {
 	CUdeviceptr p;

@@ -10,12 +10,12 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* The function of a process; peer is a socket to the other process. */
+/* The function that one process runs; peer: a socket connected to the other process. */
 typedef void pair_side(int peer);
 
-/* Run both functions, each in a process; the test fails unless both return. */
+/* Run both functions, each in its own process; the test fails unless both return. */
 void run_pair(pair_side *owner, pair_side *other);
-/* Fork a process that uses `peer` and closes close_this; end_side() waits for it. */
+/* Fork a process that runs side(peer) and closes the descriptor close_this; end_side() waits for the process. */
 pid_t start_side(pair_side *side, int peer, int close_this);
 void end_side(pid_t side);
 /* Create a connected pair of sockets. */
@@ -27,7 +27,7 @@ void receive_bytes(int peer, void *bytes, size_t n_bytes);
 void pass_turn(int peer); /* let the other process continue */
 void await_turn(int peer);
 int open_descriptors(void);                        /* number of open descriptors of this process */
-bool has_line(const char *path, const char *part); /* true: a line of the file contains part */
+bool has_line(const char *path, const char *part); /* true: a line of the file contains the text */
 
 void must_hold(bool holds, const char *what, const char *file, int line);
 void must_return(CUresult got, CUresult want, const char *call, const char *file, int line);

@@ -27,12 +27,12 @@ int destroy_context(void **state);
 CUfunction get_kernel(const char *name); /* loads kernels_ptx in the current context */
 void launch(CUfunction f, unsigned blocks, unsigned threads, CUstream stream, void **params);
 
-/* A word in page-locked memory; the kernel `spin` runs until the word is not 0. */
+/* Allocate a word in page-locked memory; the kernel `spin` runs until this word is not 0. */
 uint32_t *make_flag(void);
 void raise_flag(uint32_t *flag);
 
-/* Private memory below that of the process's other mappings: after munmap() its addresses stay unmapped, because the kernel places later
- * mappings, such as the stacks of other threads, in higher gaps. */
+/* Map private memory below all other mappings of the process.  After munmap() its addresses stay unmapped, because the kernel
+ * places later mappings, such as the stacks of other threads, at higher addresses. */
 char *map_apart(size_t bytes);
 
 /* Redirect the process's stderr to a temporary file, until release_stderr(). */
@@ -41,8 +41,8 @@ void catch_stderr(void);
 int lines_with(const char *text);
 void release_stderr(void);
 
-/* Define TEST_after_a_tick, which runs a test after a tick of the clock: cmocka installs its own SIGSEGV handlers for each test,
- * and the driver replaces them only then. */
+/* Define TEST_after_a_tick, which runs a test after a tick of the driver's clock.  cmocka installs its own SIGSEGV handlers for
+ * each test, and the driver replaces them at its next tick. */
 void wait_a_tick(void);
 #define AFTER_A_TICK(test) \
 	static void test##_after_a_tick(void **state) \

@@ -64,7 +64,7 @@ static void distinguishes_a_destroyed_context_from_an_invalid_handle(void **stat
 	ok(cuCtxSetCurrent(NULL));
 	assert_null(get_current());
 	fails(cuCtxDestroy(NULL), CUDA_ERROR_INVALID_VALUE);
-	if (on_software_driver()) /* NVIDIA's driver dereferences invented handles */
+	if (on_software_driver()) /* NVIDIA's driver dereferences invalid handles */
 		fails(cuCtxSetCurrent((CUcontext)(uintptr_t)0xdeadbee0), CUDA_ERROR_INVALID_CONTEXT);
 	fails(cuMemAlloc(&p, 16), CUDA_ERROR_INVALID_CONTEXT);
 }
@@ -136,7 +136,7 @@ static void reports_the_properties_of_a_context(void **state)
 
 	(void)state;
 	ok(cuCtxGetFlags(&flags));
-	assert_false(flags & CU_CTX_MAP_HOST); /* ignored: host memory is mapped also without this flag */
+	assert_false(flags & CU_CTX_MAP_HOST); /* this flag has no effect: host memory is always mapped */
 	ok(cuCtxGetApiVersion(ctx, &version));
 	assert_int_equal(version, 3020);
 	ok(cuCtxGetId(NULL, &id));

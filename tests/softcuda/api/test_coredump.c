@@ -1,4 +1,4 @@
-/* test_coredump.c — the attributes of core dumps, which are stored although no core dump is written. */
+/* test_coredump.c — the attributes of core dumps: the driver stores them, although it never writes a core dump. */
 #include "tests/softcuda/api/support.h"
 
 #include <cmocka.h>

@@ -73,7 +73,7 @@ def different_versions(include):
 
 
 def include_folder():
-    """The folder of the cuda.h that this build uses: the build rules give it to the compiler, if it is not /usr/include."""
+    """The folder of the cuda.h that this build uses; the build rules pass it to the compiler, unless it is /usr/include."""
     rules = ROOT if BUILD == os.path.join(ROOT, "build") else BUILD
     with open(os.path.join(rules, "build.ninja"), encoding="utf-8") as f:
         found = re.search(r"^cflags = .*-isystem ('[^']+'|\S+)", f.read(), re.M)

@@ -1,5 +1,5 @@
-/* test_fast_math.c — kernels do not depend on the floating-point environment and the signals of the program that starts
- * them.  This program is linked with -ffast-math, so that its CPU treats subnormal numbers as 0, and it rounds upward. */
+/* test_fast_math.c — the results of kernels depend neither on the floating-point environment nor on the signals of the program that
+ * starts them.  -ffast-math makes the CPU treat subnormal numbers as 0 in this program, which also changes the rounding mode. */
 #include "tests/softcuda/api/support.h"
 
 #include <cmocka.h>
@@ -13,17 +13,17 @@
 #include <xmmintrin.h>
 #endif
 
-/* Stores results whose bits depend on the rounding mode, or which are 0 if subnormal numbers are treated as 0. */
+/* Stores results that would differ with another rounding mode, or if subnormal numbers were treated as 0. */
 static const char results_ptx[] = ".version 7.5\n.target sm_75\n.address_size 64\n"
 				  ".visible .global .f32 tenths[2] = { 0.7, 1e-40 };\n"
 				  ".visible .entry results(.param .u64 out, .param .u64 in)\n"
 				  "{\n"
 				  "	.reg .b32 %r<4>; .reg .b64 %o, %i, %t; .reg .f32 %f<8>; .reg .f64 %d<8>;\n"
 				  "	ld.param.u64 %o, [out]; ld.param.u64 %i, [in];\n"
-				  "	ld.global.f32 %f1, [%i]; ld.global.f32 %f2, [%i+4];\n" /* 3 and 5 times 2^-149 */
+				  "	ld.global.f32 %f1, [%i]; ld.global.f32 %f2, [%i+4];\n" /* the values are 3 and 5 times 2^-149 */
 				  "	add.rn.f32 %f3, %f1, %f2; st.global.f32 [%o], %f3;\n"
 				  "	mul.rn.f32 %f3, %f2, 0f3F000000; st.global.f32 [%o+4], %f3;\n" /* 2.5 times 2^-149 rounds to 2 */
-				  "	ld.global.f32 %f1, [%i+8]; ld.global.f32 %f2, [%i+12];\n"      /* 1 and 2^-30 */
+				  "	ld.global.f32 %f1, [%i+8]; ld.global.f32 %f2, [%i+12];\n"      /* the values are 1 and 2^-30 */
 				  "	add.rn.f32 %f3, %f1, %f2; st.global.f32 [%o+8], %f3;\n"
 				  "	fma.rn.f32 %f3, %f1, %f1, %f2; st.global.f32 [%o+12], %f3;\n"
 				  "	div.rn.f32 %f3, %f1, 0f40400000; st.global.f32 [%o+16], %f3;\n" /* 1 / 3 */
@@ -71,7 +71,7 @@ static void check_results(void)
 	ok(cuModuleUnload(module));
 }
 
-/* The first launch starts the driver's threads; each later one runs on threads that exist. */
+/* The first launch creates the driver's threads; later launches run on the existing threads. */
 static void results_do_not_depend_on_the_programs_environment(void **state)
 {
 	static const int modes[] = { FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO, FE_UPWARD };
@@ -81,7 +81,7 @@ static void results_do_not_depend_on_the_programs_environment(void **state)
 		assert_int_equal(fesetround(modes[i]), 0);
 		assert_subnormal_numbers_are_zero_here();
 		check_results();
-		assert_int_equal(fegetround(), modes[i]); /* the driver has not changed it */
+		assert_int_equal(fegetround(), modes[i]); /* the driver has not changed the program's rounding mode */
 		assert_subnormal_numbers_are_zero_here();
 	}
 }
@@ -91,7 +91,7 @@ static void CUDA_CB do_nothing(void *user)
 	(void)user;
 }
 
-/* The value of a line "SigBlk:\t0123456789abcdef" in a thread's status; bit 0 is signal 1. */
+/* Read the signal mask from the line "SigBlk:\t0123456789abcdef" of a thread's status file; bit 0 is signal 1. */
 static unsigned long long blocked_signals(const char *task)
 {
 	unsigned long long mask = 0;
@@ -123,7 +123,7 @@ static bool named_by_the_driver(const char *task)
 
 static void the_drivers_threads_have_names_and_receive_no_signals(void **state)
 {
-	/* SIGKILL, SIGSTOP; 32 and 33 are glibc's; SIGBUS and SIGSEGV are those of the thread's own accesses */
+	/* not blocked: SIGKILL and SIGSTOP cannot be; 32 and 33 belong to glibc; the thread itself raises SIGBUS and SIGSEGV */
 	const unsigned long long cannot = 1ull << (SIGKILL - 1) | 1ull << (SIGSTOP - 1) | 3ull << 31 | 1ull << (SIGBUS - 1) |
 					  1ull << (SIGSEGV - 1);
 	unsigned n_threads = 0;
@@ -143,7 +143,7 @@ static void the_drivers_threads_have_names_and_receive_no_signals(void **state)
 		n_threads++;
 	}
 	closedir(tasks);
-	assert_true(n_threads >= 2); /* a worker and the thread of cuLaunchHostFunc() */
+	assert_true(n_threads >= 2); /* at least one worker, and the thread that runs callbacks */
 }
 
 static int make_context_rounding_upward(void **state)

@@ -1,4 +1,4 @@
-/* test_fault.c — the fault of a kernel makes its context unusable, and is reported to the user.
+/* test_fault.c — a fault of a kernel makes the kernel's context unusable, and is reported to the user.
  *
  * Each test creates its contexts, because a context cannot be used after a fault. */
 #include "tests/softcuda/api/support.h"
@@ -96,7 +96,7 @@ static void a_store_past_the_end_names_the_allocation(void **state)
 
 	(void)state;
 	ok(cuMemAlloc(&p, 64));
-	past = p + 512; /* a GPU allocates blocks of 512 bytes */
+	past = p + 512; /* a GPU allocates blocks of 512 bytes, so this address is the first outside */
 	launch(put, 1, 1, NULL, params);
 	fails(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
 	assert_non_null(strstr(last_fault(), "cuMemAlloc"));
@@ -220,7 +220,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(resetting_the_primary_context_makes_it_usable_again, make_quiet_context, destroy_context),
 	};
 
-	if (!on_software_driver()) /* after a fault this process cannot create a context on NVIDIA's driver */
+	if (!on_software_driver()) /* on NVIDIA's driver this process could create no context after the fault */
 		return cmocka_run_group_tests(first, NULL, NULL);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

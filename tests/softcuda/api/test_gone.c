@@ -44,7 +44,7 @@ static void protect(void *p)
 }
 static void (*const removals[])(void *p) = { unmap, protect };
 
-/* Create a context in which `memory` is registered, then remove the memory. */
+/* Create a context and register `memory` in it; then unmap or protect the memory if removal is 0 or 1. */
 static CUcontext begin(unsigned removal)
 {
 	CUcontext ctx;
@@ -93,7 +93,7 @@ static void a_kernel_that_accesses_it_fails_its_context(void **state)
 		CUcontext ctx = begin(2);
 		CUfunction f = load_add();
 
-		launch_add(f); /* all driver memory is mapped now, so nothing new gets these addresses */
+		launch_add(f); /* all memory of the driver is mapped by now, so no new mapping gets the removed addresses */
 		ok(cuStreamSynchronize(stream));
 		removals[k](memory);
 		launch_add(f);
@@ -202,7 +202,7 @@ static void a_captured_copy_to_unmapped_memory_fails_its_context(void **state)
 	}
 }
 
-/* Page-locked and managed memory belongs to the driver, but the program knows its addresses and can protect it. */
+/* Page-locked and managed memory belongs to the driver, but a program knows its addresses, and can call mprotect() on it. */
 static void copies_of_the_drivers_memory_that_the_program_protects_are_refused(void **state)
 {
 	CUdeviceptr p, q;

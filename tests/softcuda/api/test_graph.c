@@ -33,7 +33,7 @@ static CUdeviceptr address(const uint32_t *w)
 	return (CUdeviceptr)(uintptr_t)w;
 }
 
-/* *where = value.  The node keeps its own copies of both arguments. */
+/* The parameters of a node that stores *value at *where.  The node copies both arguments, which params points to. */
 static CUDA_KERNEL_NODE_PARAMS put(void *params[2], CUdeviceptr *where, uint32_t *value)
 {
 	params[0] = where;
@@ -155,7 +155,7 @@ static void edges_are_added_listed_and_removed(void **state)
 	ok(cuGraphNodeGetDependentNodes(a, to, NULL, &n));
 	assert_int_equal(n, 1);
 	assert_ptr_equal(to[0], b);
-	n = SIZE_MAX; /* Warp only queries the number, and leaves the variable uninitialised */
+	n = SIZE_MAX; /* NVIDIA's Warp only wants the number, and leaves n uninitialised */
 	ok(cuGraphNodeGetDependentNodes(a, NULL, NULL, &n));
 	assert_int_equal(n, 1);
 	n = SIZE_MAX;
@@ -218,7 +218,7 @@ static void parameters_are_read_and_changed(void **state)
 	run(x);
 	assert_int_equal(word[0], 0);
 	assert_int_equal(word[3], 8);
-	run(before); /* an executable graph does not change with its graph */
+	run(before); /* a change of the graph does not change the executable graph */
 	assert_int_equal(word[0], 1);
 	value = 12;
 	ok(cuGraphExecKernelNodeSetParams(before, k, &changed));
@@ -324,7 +324,7 @@ static void a_node_is_inserted_in_a_capture(void **state)
 	assert_int_equal(status, CU_STREAM_CAPTURE_STATUS_ACTIVE);
 	assert_int_equal(n, 1);
 	node = add_copy(&word[1], &word[0], tips, n);
-	if (on_software_driver()) /* not documented */
+	if (on_software_driver()) /* NVIDIA does not document this case */
 		fails(cuGraphDestroyNode(node), CUDA_ERROR_INVALID_VALUE);
 	ok(cuStreamUpdateCaptureDependencies(s, &node, NULL, 1, CU_STREAM_SET_CAPTURE_DEPENDENCIES));
 	ok(cuMemcpyDtoDAsync(address(&word[2]), address(&word[1]), 4, s));
@@ -341,7 +341,7 @@ static void a_node_is_inserted_in_a_capture(void **state)
 	fails(cuStreamUpdateCaptureDependencies(s, &node, NULL, 1, CU_STREAM_ADD_CAPTURE_DEPENDENCIES), CUDA_ERROR_ILLEGAL_STATE);
 }
 
-/* As NCCL does: the last node of a forked stream is one that the program added. */
+/* In NCCL's captures, too, the last node of a forked stream is a node that the program itself added. */
 static void a_tip_that_the_program_added_need_not_be_joined(void **state)
 {
 	CUgraph captured;
@@ -380,7 +380,7 @@ static void stale_handles_are_refused(void **state)
 	CUgraphNodeType type;
 
 	(void)state;
-	if (!on_software_driver()) /* crashes */
+	if (!on_software_driver()) /* NVIDIA's driver crashes here */
 		skip();
 	ok(cuGraphExecDestroy(x));
 	fails(cuGraphExecDestroy(x), CUDA_ERROR_INVALID_VALUE);

@@ -68,7 +68,7 @@ static void only_the_numbers_of_errors_have_names(void **state)
 		}
 	}
 	assert_int_equal(n, 101); /* the number of errors of CUDA 13.0 */
-	if (on_software_driver()) /* NVIDIA's driver writes to NULL */
+	if (on_software_driver()) /* NVIDIA's driver would write to NULL */
 		fails(cuGetErrorName(CUDA_SUCCESS, NULL), CUDA_ERROR_INVALID_VALUE);
 }
 

@@ -1,13 +1,13 @@
-/* test_many_cpus.c — the software driver on a machine with more than 256 CPUs, which this program pretends to have. */
+/* test_many_cpus.c — the software driver on a machine with more than 256 CPUs, simulated by a replaced sched_getaffinity(). */
 #include "tests/softcuda/api/support.h"
 
 #include <cmocka.h>
 #include <errno.h>
 #include <sched.h>
 
-enum { CPUS = 1100 }; /* more than cpu_set_t has */
+enum { CPUS = 1100 }; /* more than a cpu_set_t can hold */
 
-/* Replaces the C library's function, in the driver too. */
+/* This definition replaces the C library's function, in the driver too. */
 int sched_getaffinity(pid_t pid, size_t bytes, cpu_set_t *set)
 {
 	(void)pid;
@@ -21,7 +21,7 @@ int sched_getaffinity(pid_t pid, size_t bytes, cpu_set_t *set)
 	return 0;
 }
 
-/* Each block waits until all have arrived: the grid is resident as a whole. */
+/* Each block waits until all blocks have arrived, so the kernel ends only if all blocks are resident at the same time. */
 static const char meets_ptx[] = ".version 7.5\n.target sm_75\n.address_size 64\n"
 				".visible .entry meets(.param .u64 count)\n"
 				"{\n"

@@ -1,4 +1,4 @@
-/* test_mistakes.c — mistakes of the program are explained on stderr, each once; results that programs provoke on purpose are not. */
+/* test_mistakes.c — the driver explains each mistake of the program once on stderr, but no error that programs provoke on purpose. */
 #include "tests/softcuda/api/support.h"
 
 #include <stdio.h>
@@ -37,8 +37,8 @@ static void each_mistake_is_explained_once(void **state)
 	release_stderr();
 }
 
-/* Names as nvcc mangles template <typename T> void copy(T *) and void add(float *, int).  Only two lines, because a process
- * prints at most ten. */
+/* The names are those that nvcc gives to template <typename T> void copy(T *) and void add(float *, int).  A process explains at
+ * most ten mistakes, so this test makes only two. */
 static void kernels_are_named_as_in_cxx(void **state)
 {
 #define ENTRY(name) ".visible .entry " name "(.param .u64 p, .param .u32 n) {ret;}\n"
@@ -99,7 +99,7 @@ static void CUDA_CB allocate(void *result)
 	*(CUresult *)result = cuMemAlloc(&p, 4);
 }
 
-/* libgomp makes this query on purpose: its result shows whether it is in a callback. */
+/* libgomp makes this query on purpose: the error tells it that it runs in a callback. */
 static void a_forbidden_call_in_a_callback_is_explained_but_not_the_query_of_libgomp(void **state)
 {
 	CUresult query = CUDA_SUCCESS, allocation = CUDA_SUCCESS;

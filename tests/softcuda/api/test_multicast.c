@@ -1,6 +1,6 @@
 /* test_multicast.c — multicast objects of two devices in one process: the calls, what kernels see, and what is refused.
  *
- * Never on NVIDIA's driver: its multicast uses the switch that all GPUs of the machine share. */
+ * Never run this test on NVIDIA's driver, whose multicast objects use the NVLink switch that all GPUs of the machine share. */
 #include "tests/softcuda/api/support.h"
 
 #include <cmocka.h>
@@ -213,7 +213,7 @@ static void memory_that_is_unbound_is_no_longer_reached(void **state)
 	assert_true(value_at(t.at[0]) == 2 && value_at(t.at[1]) == 1 && value_at(at) == 2);
 	unmap(at, M2);
 	ok(cuMemRelease(other));
-	ok(run("put", t.multicast, &(float){ 3 })); /* the binding keeps the memory */
+	ok(run("put", t.multicast, &(float){ 3 })); /* the multicast object keeps the released memory */
 	drop_team(&t);
 }
 

@@ -1,6 +1,6 @@
 /* test_multicast_share.c — a multicast object of two processes: each binds the memory of its own device.
  *
- * Never on NVIDIA's driver: its multicast uses the switch that all GPUs of the machine share. */
+ * Never run this test on NVIDIA's driver, whose multicast objects use the NVLink switch that all GPUs of the machine share. */
 #include "tests/softcuda/api/support.h"
 
 #include <cmocka.h>

@@ -33,7 +33,7 @@ static CUresult call(const char *symbol)
 	return f(0, 0, 0, 0, 0, 0);
 }
 
-/* Count the lines of the file with the name followed by ':'. */
+/* Count the lines of the file that start with the name and a colon. */
 static int count_lines(FILE *f, const char *name)
 {
 	char line[512], want[128];
@@ -54,7 +54,7 @@ static void refuses_each_call_and_logs_its_name_once(void **state)
 	(void)state;
 	assert_non_null(log);
 	for (int i = 0; i < N_SYMBOLS; i++)
-		if (strncmp(symbols[i], "cuCheckpoint", 12) != 0) /* calls of another process, which need not call cuInit() */
+		if (strncmp(symbols[i], "cuCheckpoint", 12) != 0) /* these calls are about another process, and do not require cuInit() */
 			fails(call(symbols[i]), CUDA_ERROR_NOT_INITIALIZED);
 	ok(cuInit(0));
 	dup2(fileno(log), STDERR_FILENO);
@@ -92,7 +92,7 @@ static void cuGetProcAddress_finds_refused_calls(void **state)
 	assert_null(get("cuGraphLaunch", 9000, 0));
 }
 
-/* ---- correct answers -------------------------------------------------------------------------------- */
+/* ---- queries that succeed -------------------------------------------------------------------------------- */
 
 static cuuint64_t pool_number(CUmemoryPool pool, CUmemPool_attribute attribute)
 {
@@ -171,10 +171,10 @@ static void answers_that_nothing_is_captured_and_no_graph_has_memory(void **stat
 	ok(cuCtxAttach(&same, 0));
 	assert_ptr_equal(ctx, same);
 	ok(cuCtxDetach(ctx));
-	ok(cuCtxSynchronize()); /* the context still exists */
+	ok(cuCtxSynchronize()); /* the refused calls leave the context usable */
 }
 
-/* As PyCUDA launches: the block's shape is set before each launch. */
+/* PyCUDA launches this way: it sets the shape of the block before each launch. */
 static void launches_with_the_calls_of_cuda_3(void **state)
 {
 	CUfunction f;

@@ -15,7 +15,7 @@ struct job {
 	unsigned wrong;
 };
 
-/* The threads only count failures; the test's main thread asserts. */
+/* Threads only count their failed calls; the main thread asserts that there is none. */
 #define must(call) \
 	do { \
 		if (!job->result) \
@@ -42,7 +42,7 @@ static void one_round(struct job *job)
 		must(cuModuleGetFunction(&count, module, "count"));
 	}
 	must(cuMemcpyHtoDAsync(p, in, sizeof in, s));
-	must(cuLaunchKernel(count, 2, 1, 1, 32, 1, 1, 0, s, params, NULL)); /* in[0] += 64 */
+	must(cuLaunchKernel(count, 2, 1, 1, 32, 1, 1, 0, s, params, NULL)); /* the kernel adds 64 to in[0] */
 	must(cuEventRecord(e, s));
 	must(cuMemcpyDtoHAsync(out, p, sizeof out, s));
 	must(cuStreamSynchronize(s));

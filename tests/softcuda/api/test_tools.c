@@ -1,4 +1,4 @@
-/* test_tools.c — tools in a program that does not wait for its kernels: they still observe these kernels, and set the exit
+/* test_tools.c — tools in a program that does not wait for its kernels: tools still observe its kernels, and set its exit
  * status. */
 #include "tests/softcuda/api/support.h"
 
@@ -95,7 +95,7 @@ static void wrong_tools_are_refused(void **state)
 	assert_non_null(strstr(text, "racecheck has no option 'deep'"));
 }
 
-/* If any tool in the list is invalid, no half-written file of another tool remains. */
+/* If one tool in the list is invalid, the driver removes the output files of the other tools. */
 static void a_wrong_list_leaves_no_file(void **state)
 {
 	static const struct {

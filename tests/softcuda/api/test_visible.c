@@ -63,7 +63,7 @@ static struct answer query_devices(const char *visible)
 	return a;
 }
 
-/* The physical numbers of the visible devices, one digit each: "20" means 2, then 0. */
+/* The expected physical numbers of the visible devices, one digit each: "20" means device 2, then device 0. */
 static void expect_visible(const char *visible, const char *physical)
 {
 	struct answer a = query_devices(visible);

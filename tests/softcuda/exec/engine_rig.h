@@ -1,4 +1,4 @@
-/* engine_rig.h — runs a kernel of a PTX text on the interpreter: for tests of control flow, memory and warps.
+/* engine_rig.h — runs a kernel of a PTX text on the interpreter, for tests of control flow, memory and warps.
  *
  *     struct rig *r = rig_open(ptx);                 parses, decodes, starts a machine of two workers
  *     uint32_t *out = rig_memory(r, 32 * 4);         zeroed memory that kernels may access
@@ -58,7 +58,7 @@ static inline void rig_print(void *user, const char *text, size_t bytes)
 
 static inline gpul_status rig_load(struct rig *r, const char *ptx, gpul_error *err)
 {
-	const char *lazy = getenv("GPULOAD_SOFT_LAZY"); /* 1: all tests check the functions that are decoded when they are needed */
+	const char *lazy = getenv("GPULOAD_SOFT_LAZY"); /* 1: functions are decoded when they are first needed, in all tests */
 	gpul_ptx_module *m;
 	gpul_status st = gpul_ptx_parse(ptx, strlen(ptx), "test.ptx", &m, err);
 
@@ -94,7 +94,7 @@ static inline char *rig_refusal(const char *ptx, const char *kernel)
 struct observer;
 gpul_status gpul_exec_memory_observe(gpul_exec_memory *m, struct observer *o, gpul_error *err); /* observer_internal.h */
 
-/* observers: n_observers of them observe everything in the rig. */
+/* Open a rig whose n_observers observers observe everything. */
 static inline struct rig *rig_open_observed(const char *ptx, gpul_exec_machine_options options, struct observer *const *observers,
 					    unsigned n_observers)
 {
@@ -160,7 +160,7 @@ static inline gpul_exec_launch *rig_start(struct rig *r, const char *kernel, uin
 	return l;
 }
 
-/* Runs the kernel until it ends; fails the test after five minutes, which suffice under ThreadSanitizer on a busy machine. */
+/* Run the kernel until it ends; fail the test after five minutes, which suffice even under ThreadSanitizer on a busy machine. */
 static inline gpul_exec_fault_kind rig_finish(struct rig *r, gpul_exec_launch *l)
 {
 	bool ended = gpul_exec_launch_wait(l, 300000, &r->fault);

@@ -13,7 +13,7 @@ static struct rig *open_body(const char *declarations, const char *body)
 	return rig_open(text);
 }
 
-/* Loads a byte pattern as type `load` into a register of `reg` bits and stores the register as .u64. */
+/* Each kernel loads a byte pattern as type `load` into a register of `reg` bits, and stores the register as .u64. */
 static void loads_extend_by_their_type(void **state)
 {
 	static const struct {
@@ -56,7 +56,7 @@ static void loads_extend_by_their_type(void **state)
 		size_t bytes;
 
 		assert_true(gpul_exec_find_variable(r->program, "pattern", &at, &bytes));
-		rig_expect_ok(r, "k", 1, 33, out, at); /* a whole warp, and one with a single lane */
+		rig_expect_ok(r, "k", 1, 33, out, at); /* one whole warp, and one warp with a single lane */
 		assert_int_equal(out[0], rows[k].want);
 		assert_int_equal(out[32], rows[k].want);
 		rig_close(r);
@@ -171,7 +171,7 @@ static void each_lane_has_separate_local_memory(void **state)
 	rig_close(r);
 }
 
-/* Accesses a local variable through a pointer: with all lanes active, with some, with one. */
+/* The kernels access a local variable through a pointer with all lanes active, with some, and with one. */
 static void pointers_to_local_memory_access_the_lanes_own_memory(void **state)
 {
 	struct rig *r = open_body("", ".local .align 8 .b8 q[16]; .reg .b64 %a;\n"
@@ -272,7 +272,7 @@ static void initialisers_fill_variables_in_order(void **state)
 	rig_close(r);
 }
 
-/* Lane offsets have 32 bits; addresses more than 1 GiB apart are handled by another code path. */
+/* Offsets between lanes have 32 bits, so addresses more than 1 GiB apart take another code path. */
 static void lanes_access_memory_at_any_distance(void **state)
 {
 	enum { STEP_BITS = 27 };
@@ -307,8 +307,8 @@ static void lanes_access_memory_at_any_distance(void **state)
 	munmap(far, bytes);
 }
 
-/* PTX ISA, %total_smem_size: from sm_80 on, shared memory is allocated in units of 128 bytes.  The rest of the last unit also
- * belongs to the block. */
+/* PTX ISA, %total_smem_size: from sm_80 on, shared memory is allocated in units of 128 bytes.  A block may use the rest of its
+ * last unit. */
 static void a_block_has_whole_units_of_shared_memory(void **state)
 {
 	struct rig *r = open_body(".shared .u32 s[33];",
@@ -389,7 +389,7 @@ static void each_kind_of_invalid_access_has_a_message(void **state)
 	}
 }
 
-/* With all lanes, with some, and with one; with 32-bit and 64-bit addresses; one lane's address is odd. */
+/* The access is made by all lanes, by some, and by one, with 32-bit and 64-bit addresses; the address of one lane is odd. */
 static void a_misaligned_access_to_shared_memory_is_a_fault(void **state)
 {
 	static const struct {
@@ -421,7 +421,7 @@ static void a_misaligned_access_to_shared_memory_is_a_fault(void **state)
 		char body[1024], want[64];
 		struct rig *r;
 
-		/* bytes 0: the offset of the instruction is odd; else lane 9's address */
+		/* if bytes is 0, the offset in the instruction is odd; else the address of lane 9 */
 		snprintf(body, sizeof body,
 			 ".shared .align 16 .b8 s[1024]; .reg .b%d %%a; mov.u%d %%a, s; %s\n"
 			 "setp.eq.u32 %%p2, %%t, 9; mul.lo.u32 %%r1, %%t, 16; @%%p2 add.u32 %%r1, %%r1, %u;\n"

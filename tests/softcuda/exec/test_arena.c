@@ -49,7 +49,7 @@ static void free_neighbours_are_one_block_again(void **state)
 	gpul_arena_give(all);
 }
 
-/* Each block is filled with its number, which must still be there when the block is freed. */
+/* The test fills each block with the block's number, and checks the bytes before it frees the block. */
 static void blocks_never_overlap(void **state)
 {
 	enum { N = 200, STEPS = 20000 };

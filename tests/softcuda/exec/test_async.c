@@ -53,7 +53,7 @@ static void cp_async_with_ignore_source_reads_nothing(void **state)
 	rig_close(r);
 }
 
-/* Warp 0 waits three times for the arrivals of 64 threads; phases are distinguished by parity. */
+/* Warp 0 waits three times for the arrivals of 64 threads; the parity distinguishes the phases. */
 static void an_mbarrier_ends_a_phase_when_all_have_arrived(void **state)
 {
 	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k") SHARED
@@ -149,7 +149,7 @@ static void a_cluster_is_one_block(void **state)
 	rig_close(r);
 }
 
-/* Cooperative groups store barriers in the reserved shared memory, which follows the kernel's own shared memory. */
+/* Cooperative groups keep their barriers in reserved shared memory, which follows the kernel's own shared memory. */
 static void a_part_of_shared_memory_is_reserved_for_the_system(void **state)
 {
 	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k") SHARED "mov.u32 %r1, %reserved_smem_offset_1; setp.eq.u32 %p1, %t, "

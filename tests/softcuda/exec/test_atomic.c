@@ -3,7 +3,7 @@
 
 #include <cmocka.h>
 
-/* One operation on one variable: operands, result and returned value as 64 bits. */
+/* One operation on one variable; operands, result and returned value have 64 bits. */
 struct row {
 	const char *op, *type;
 	uint64_t old, b, want;
@@ -58,8 +58,8 @@ static unsigned bytes_of(const char *type)
 	return strstr(type, "64") ? 8 : strstr(type, "16") && !strstr(type, "x2") ? 2 : 4;
 }
 
-/* PTX ISA 9.7.13.5: additions of f32 treat subnormal numbers as 0 in global memory, and keep them in shared memory.  With all
- * lanes, with some, and with one; atom and red. */
+/* PTX ISA 9.7.13.5: f32 additions treat subnormal numbers as 0 in global memory, and keep them in shared memory.  Tested for atom
+ * and red, with all lanes, some, and one. */
 static void additions_keep_subnormal_numbers_in_shared_memory_only(void **state)
 {
 	static const char *const additions[] = { "atom.%s.add.f32 %%f2, [%%a], %%f1;", "red.%s.add.f32 [%%a], %%f1;" };
@@ -130,7 +130,7 @@ static void atom_and_red_work_in_every_space(void **state)
 		out[2] = w->b;
 		rig_expect_ok(r, "k", 1, 1, out, 0);
 		memcpy(params, &out[1], bytes);
-		assert_int_equal(params[0], w->old); /* the value that atom returns */
+		assert_int_equal(params[0], w->old); /* atom returns the old value */
 		if (!strcmp(w->op, "exch"))
 			assert_int_equal(out[*space == 's' ? 3 : 0], w->want);
 		rig_close(r);
@@ -164,7 +164,8 @@ static void each_atomic_operation_stores_its_result(void **state)
 	}
 }
 
-/* Runs one operation in 32 lanes, or in those with odd numbers, on one address: all at once, or one lane after the other. */
+/* Run one operation on one address in all lanes, or only in odd ones, either in all lanes at the same time or in one lane after
+ * the other. */
 static void run_on_one_address(const struct row *row, bool shared, bool odd_lanes, bool in_turn, uint64_t result[128])
 {
 	const unsigned bits = 8 * bytes_of(row->type);

@@ -156,7 +156,7 @@ static void lanes_that_arrive_apart_continue_together(void **state)
 	}
 }
 
-/* Warp 1 exits while warp 0 waits: its exit releases the barrier. */
+/* Warp 1 exits while warp 0 waits, which releases the barrier. */
 static void an_exit_releases_lanes_that_arrived_apart_together(void **state)
 {
 	struct rig *r = rig_open(
@@ -172,7 +172,7 @@ static void an_exit_releases_lanes_that_arrived_apart_together(void **state)
 	rig_close(r);
 }
 
-/* The lower lanes of both warps wait past the barrier, at the instruction where the released lanes continue. */
+/* The lower lanes of both warps skip the barrier, and wait at the instruction where the released lanes continue. */
 static void released_lanes_meet_lanes_that_did_not_need_the_barrier(void **state)
 {
 	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT(
@@ -188,7 +188,7 @@ static void released_lanes_meet_lanes_that_did_not_need_the_barrier(void **state
 	rig_close(r);
 }
 
-/* Each thread counts at the barrier instruction that it executes: one barrier, used by two instructions. */
+/* Two instructions use the same barrier; each thread counts itself at the one that it executes. */
 static void diverged_lanes_arrive_at_different_instructions(void **state)
 {
 	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT(
@@ -238,7 +238,8 @@ static void the_lower_four_bits_of_a_barrier_number_count(void **state)
 		char text[2048];
 		struct rig *r;
 
-		/* lane 9 of each warp names barrier x, the others barrier 1: all 64 threads meet at one barrier or wait for ever */
+		/* lane 9 of each warp uses barrier x, and the other lanes barrier 1: all 64 threads meet at one barrier, or wait
+		 * for ever */
 		snprintf(text, sizeof text, "%s%s ret; }",
 			 PTX_HEADER KERNEL_OUT("k") "cvt.u32.u64 %r3, %x; and.b32 %r4, %t, 31; setp.eq.u32 %p2, %r4, 9;\n"
 						    "selp.u32 %r1, %r3, 1, %p2;",

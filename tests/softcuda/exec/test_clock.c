@@ -1,4 +1,4 @@
-/* test_clock.c — the clocks that kernels read, also when the system's wall clock is set. */
+/* test_clock.c — the clocks that kernels read, even if the system's wall clock is set meanwhile. */
 #include "tests/softcuda/exec/engine_rig.h"
 
 #include <cmocka.h>
@@ -6,9 +6,9 @@
 #include <time.h>
 #include <unistd.h>
 
-static int64_t step_s; /* by how much the wall clock has been set, in seconds */
+static int64_t step_s; /* seconds by which the wall clock has been set forward */
 
-/* Replaces the C library's function in this program. */
+/* This definition replaces the C library's function in this program. */
 int clock_gettime(clockid_t clock, struct timespec *t)
 {
 	int r = (int)syscall(SYS_clock_gettime, clock, t);
@@ -45,7 +45,7 @@ static void setting_the_wall_clock_does_not_change_the_globaltimer(void **state)
 	(void)state;
 	step_s = 0;
 	for (unsigned k = 0; k < sizeof steps / sizeof steps[0]; k++) {
-		/* A new machine, because a program may create several contexts one after the other. */
+		/* Create a new machine, as a program does that creates several contexts one after the other. */
 		struct rig *r = rig_open_with(reads, 1, 0);
 		uint64_t *out = rig_memory(r, 32), wall, clock;
 
@@ -53,7 +53,7 @@ static void setting_the_wall_clock_does_not_change_the_globaltimer(void **state)
 			wall = read_ns(CLOCK_REALTIME) - (uint64_t)step_s * second;
 			clock = read_ns(CLOCK_MONOTONIC);
 			rig_expect_ok(r, "k", 1, 1, out, 0);
-			/* The whole second allows for the slow correction of the wall clock. */
+			/* The tolerance of one second allows for the gradual correction of the wall clock. */
 			assert_true(within(out[0], wall, read_ns(CLOCK_REALTIME) - (uint64_t)step_s * second, second));
 			assert_true(out[1] >= out[0] && out[1] - out[0] < 5 * second);
 			assert_true(within(out[2], clock, read_ns(CLOCK_MONOTONIC), 0));

@@ -147,7 +147,7 @@ static void a_function_may_call_itself(void **state)
 	rig_close(r);
 }
 
-/* Each of 200,000 functions calls the one before it; the kernels call the last one, and one in the middle. */
+/* Each of 200,000 functions calls the previous one; one kernel calls the last function, another kernel one in the middle. */
 static void loads_a_call_chain_of_any_length(void **state)
 {
 	enum { CHAIN = 200000, EACH = 64 };

@@ -1,4 +1,4 @@
-/* test_mma.c — matrix multiplication in all shapes, with small integers, whose products and sums are exact in every type. */
+/* test_mma.c — matrix multiplication in all shapes; the elements are small integers, so products and sums are exact in every type. */
 #include "tests/softcuda/exec/engine_rig.h"
 
 #include <math.h>
@@ -125,7 +125,7 @@ static size_t add_list(char *text, size_t at, size_t bytes, char name, unsigned 
 	return at + (size_t)snprintf(text + at, bytes - at, "}");
 }
 
-/* The kernel loads a, b and c of each lane from in, and stores d to out. */
+/* Write a kernel that loads a, b and c of each lane from in, and stores d to out. */
 static void write_mma_kernel(const struct mma_case *c, unsigned x, unsigned y, unsigned sums, char *text, size_t bytes)
 {
 	const unsigned reg = !strcmp(c->a, "f64") ? 8 : 4, lane = reg * (x + y + sums);
@@ -201,7 +201,7 @@ static void mma_multiplies_in_all_shapes_and_types(void **state)
 
 /* ---- mma.sp: A has two of each four elements, whose positions are in the metadata ---------------------------------------------- */
 
-/* m16n8k32 of f16: lanes 2 s and 2 s + 1 of four have the positions of rows g (low half) and g + 8; each has 16 columns. */
+/* m16n8k32 of f16: of each four lanes, 2 s and 2 s + 1 hold the positions of rows g (low half) and g + 8, each for 16 columns. */
 static void mma_sp_multiplies_by_the_stored_half(void **state)
 {
 	static struct problem p;

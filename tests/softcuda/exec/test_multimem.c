@@ -67,9 +67,9 @@ static uint64_t address_of(const struct test_team *t, unsigned offset)
 struct reduction {
 	const char *text;
 	uint32_t word[N], want;
-}; /* the same word in each part of the vector */
+}; /* each element of the vector is this word */
 
-/* f32: 100000000, 1, -100000000: (a + b) + c is 0, in another order 1.  f16 2048 and bf16 256: adding 1 is a tie, which
+/* f32: with 100000000, 1, -100000000, (a + b) + c is 0, and 1 in another order.  f16 2048 and bf16 256: adding 1 is a tie, which
  * rounds to even. */
 static const struct reduction reductions[] = {
 	{ "add.u32 %r0", { 1, 2, 0xffffffff }, 2 },
@@ -160,13 +160,13 @@ static void a_reduction_of_64_bits(void **state)
 	rig_expect_ok(r, "k", 1, 1, out, address_of(t, 16));
 	assert_int_equal(out[0], -1);
 	assert_int_equal(out[1], 0);
-	t->turned = true; /* -1e17 + 1 + 1e17 is 0, too: change the order once more */
+	t->turned = true; /* (-1e17 + 1) + 1e17 is 0 as well, so the devices change their order again */
 	atomic_fetch_add(&t->changes, 1);
 	memcpy(t->copy[2] + 24, (double[]){ 1 }, 8);
 	memcpy(t->copy[1] + 24, (double[]){ -1e17 }, 8);
 	memcpy(t->copy[0] + 24, (double[]){ 1e17 }, 8);
 	rig_expect_ok(r, "k", 1, 1, out, address_of(t, 16));
-	assert_int_equal(out[1], 0); /* (1 - 1e17) + 1e17 */
+	assert_int_equal(out[1], 0); /* the sum is (1 - 1e17) + 1e17 */
 	end_team(r, t);
 }
 
@@ -213,7 +213,7 @@ static void reductions_update_each_copy(void **state)
 
 		assert_int_equal(word[0], n + 128);
 		assert_int_equal(*(const int64_t *)(const void *)(word + 2), -3);
-		assert_int_equal(word[4], 0x54005400); /* 64 twice */
+		assert_int_equal(word[4], 0x54005400); /* 64, added twice */
 		assert_int_equal(word[5], 0x54005400);
 		assert_int_equal(word[6], 0x42800000);
 		assert_int_equal(word[11], 0x42804280);
@@ -221,7 +221,7 @@ static void reductions_update_each_copy(void **state)
 	end_team(r, t);
 }
 
-/* Lanes 0 to 15 store to multicast addresses, the others to ordinary memory. */
+/* In the same instruction, lanes 0 to 15 store to multicast addresses and the others to ordinary memory. */
 static void ordinary_stores_reach_each_copy(void **state)
 {
 	static const char *const stores[] = { "st.global.u32 [%b], %l;", "st.relaxed.sys.global.u32 [%b], %l;",

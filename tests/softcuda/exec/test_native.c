@@ -1,4 +1,5 @@
-/* test_native.c — compiled runs do what the handlers do: the same bits, the same memory, the same faults. */
+/* test_native.c — runs of instructions that are compiled to machine code give the same bits, memory and faults as the
+ * interpreter's handlers. */
 #include "tests/softcuda/exec/engine_rig.h"
 
 #include <cmocka.h>
@@ -26,7 +27,7 @@ static uint64_t next_random(uint64_t *seed)
 	return *seed >> 11 ^ *seed << 40;
 }
 
-/* Most warps have only ordinary numbers, which cause no rare case; the others have special values. */
+/* Fill the inputs: most warps get ordinary numbers only, the others also get special values. */
 static void fill(uint64_t *in)
 {
 	uint64_t seed = 5;
@@ -50,7 +51,7 @@ static bool has_native(void)
 	return !strcmp(gpul_build_name(), "v4");
 }
 
-/* Run the kernel k, compiled or not.  out: the resulting memory; text: the text of its fault. */
+/* Run the kernel k, with or without compilation.  out: the resulting memory; text: the text of the fault. */
 static void run_kernel(const char *ptx, bool native, void *out, size_t bytes, char *text, size_t text_bytes)
 {
 	struct rig *r;
@@ -70,7 +71,7 @@ static void run_kernel(const char *ptx, bool native, void *out, size_t bytes, ch
 	unsetenv("GPULOAD_SOFT_NATIVE");
 }
 
-/* Replace numbers in a fault's text, because addresses differ between the two runs. */
+/* Remove the numbers from a fault's text, because addresses differ between the two runs. */
 static void blank_addresses(char *text)
 {
 	for (char *p = strstr(text, "0x"); p; p = strstr(p + 2, "0x"))
@@ -97,7 +98,8 @@ static void expect_same(const char *ptx, const char *what)
 
 /* ---- arithmetic ---------------------------------------------------------------------------------- */
 
-/* Inputs: %h0 to %h2 (16 bits), %r0 to %r2 (32), %d0 to %d3 (64), %p1 and %p2; the instructions write registers from number 4 on. */
+/* The inputs are %h0 to %h2 (16 bits), %r0 to %r2 (32), %d0 to %d3 (64), %p1 and %p2; the tested instructions write registers from
+ * number 4 on. */
 #define KERNEL \
 	".visible .entry k(.param .u64 out, .param .u64 x) {\n" \
 	".reg .pred %p<8>; .reg .b16 %h<8>; .reg .b32 %r<40>; .reg .b64 %d<16>; .reg .b64 %o; .reg .b64 %x; .reg .b32 %t;\n" \
@@ -154,9 +156,9 @@ static const char *const forms[] = {
 	"mul.lo.u16 %h4, %h0, %h1; and.b16 %h5, %h4, 255;", "or.b16 %h4, %h0, %h1; xor.b16 %h5, %h0, %h1;", "setp.lt.s16 %p4, %h0, %h1; setp.ge.u16 %p5, %h0, %h1;",
 	"prmt.b32 %r4, %r0, %r1, 0x7250; prmt.b32 %r5, %r0, %r1, 0x0123;", "prmt.b32 %r4, %r0, %r1, 0x98ef; prmt.b32 %r5, %r0, 0, 0x4440;",
 	"prmt.b32 %r4, %r0, %r1, %r2; prmt.b32.f4e %r5, %r0, %r1, 3;", "cvt.u32.u16 %r4, %h0; cvt.s32.s16 %r5, %h0;", "cvt.u16.u32 %h4, %r0; add.u16 %h5, %h4, 1;",
-	/* with handlers in between: instructions that are not compiled, and with a guard */
+	/* guarded instructions, and instructions that are not compiled, between compiled ones */
 	"ex2.approx.f32 %r4, %r0; add.f32 %r4, %r4, %r1; popc.b32 %r5, %r4; add.u32 %r5, %r5, %r0;", "@%p1 add.u32 %r4, %r0, %r1; add.u32 %r5, %r4, %r4; @!%p2 mov.u32 %r4, 3; sub.u32 %r4, %r4, %r5;",
-	/* lanes that reconverge where a branch jumps to, between instructions that could be one run */
+	/* lanes reconverge at a branch target in the middle of instructions that could be compiled together */
 	"@%p1 bra JOIN; add.u32 %r4, %r0, %r1; xor.b32 %r4, %r4, %r2; JOIN: add.u32 %r4, %r4, 1; sub.u32 %r4, %r4, %r0; activemask.b32 %r5;",
 	/* a register that is both destination and source */
 	"mov.b64 %d4, %d0; add.u64 %d4, %d4, %d4; mul.lo.u64 %d4, %d4, %d4; mov.b64 %d5, %d4; mov.b64 {%r4, %r5}, %d4;",
@@ -166,7 +168,7 @@ static const char *const forms[] = {
 };
 /* clang-format on */
 
-/* The lanes that leave before the instructions: none; some of each warp; all but one. */
+/* Code that lets lanes exit before the tested instructions: none, some of each warp, and all but one. */
 static const char *const leave[] = { "", "and.b32 %r30, %t, 5; setp.eq.u32 %p7, %r30, 1; @%p7 bra END;\n",
 				     "and.b32 %r30, %t, 31; setp.ne.u32 %p7, %r30, 13; @%p7 bra END;\n" };
 
@@ -186,14 +188,14 @@ static void arithmetic_has_the_bits_of_the_handlers(void **state)
 
 /* ---- memory ------------------------------------------------------------------------------------------ */
 
-/* The element of a thread's access, %r10, of the 256 of its block: by the thread's number in the block, %r20. */
+/* Each pattern computes %r10, which of the 256 elements of its block the thread accesses, from %r20, the thread's number in the block. */
 static const char *const patterns[] = {
 	"mov.b32 %r10, %r20;",      "and.b32 %r10, %r20, 0xe0;",
 	"xor.b32 %r10, %r20, 255;", "mul.lo.u32 %r10, %r20, 5; and.b32 %r10, %r10, 255;",
 	"shr.u32 %r10, %r20, 3;",   "add.u32 %r10, %r20, 7; and.b32 %r10, %r10, 255;",
 };
 
-/* %d10 (and %r11): the address of the element in memory that belongs to the block, or the thread. */
+/* Sets %d10 (and %r11) to the address of the element in memory of the block or of the thread. */
 struct space {
 	const char *name, *setup, *address;
 };
@@ -223,7 +225,7 @@ static void add_text(char *out, size_t room, const char *text, unsigned bytes)
 	snprintf(out + strlen(out), room - strlen(out), "%s", text);
 }
 
-/* Store, add 1 to what a load reads, and store it again, at an address of the pattern plus `offset`. */
+/* Write a kernel that stores, adds 1 to what it loads, and stores again, at an address of the pattern plus `offset`. */
 static void make_access(char *ptx, size_t room, unsigned space, const char *pattern, unsigned bytes, const char *leaving, int offset)
 {
 	char text[1024];
@@ -266,8 +268,8 @@ static void memory_is_the_same(void **state)
 			}
 }
 
-/* Addresses of single lanes, of a row, and one for all lanes: past the end, before the start, misaligned, and far from any
- * memory. */
+/* Accesses by single lanes, by a row of lanes, and by all lanes to one address, at addresses past the end, before the start,
+ * misaligned, or far from any memory. */
 static void faults_are_the_same(void **state)
 {
 	static const int offsets[] = { 1 << 24, -(1 << 24), 2, 1 << 30 };
@@ -284,9 +286,8 @@ static void faults_are_the_same(void **state)
 			for (unsigned native = 0; native < 2; native++) {
 				run_kernel(ptx, native, out, sizeof out, fault[native], sizeof fault[native]);
 				assert_true(*fault[native]);
-				if ((mark = strstr(
-					     fault[native],
-					     " is "))) /* the address, and what is near it, differ from run to run, as does the first block */
+				if ((mark = strstr(fault[native],
+						   " is "))) /* after " is ", the text describes addresses, which differ between runs */
 					*mark = '\0';
 				if ((mark = strstr(fault[native], " at ")))
 					*mark = '\0';
@@ -295,7 +296,7 @@ static void faults_are_the_same(void **state)
 		}
 }
 
-/* Between launches, ranges are added and removed; loads must read exactly the ranges that exist. */
+/* Ranges are added and removed between launches; a load must fault if and only if its range does not exist at that time. */
 static void removed_memory_faults(void **state)
 {
 	struct rig *r;
@@ -322,7 +323,7 @@ static void removed_memory_faults(void **state)
 	rig_close(r);
 }
 
-/* Arguments in registers, and as nvcc passes them: in local memory of the caller's and the callee's frame. */
+/* Arguments are passed in registers, and as nvcc passes them, in local memory of the caller's and the callee's frames. */
 static void functions_are_compiled_too(void **state)
 {
 	(void)state;

@@ -1,4 +1,4 @@
-/* test_observer.c — what observers of kernels see: instructions with their lanes, accesses, barriers, blocks, launches,
+/* test_observer.c — what observers of kernels are told: instructions with their lanes, accesses, barriers, blocks, launches,
  * memory. */
 #include "tests/softcuda/exec/engine_rig.h"
 
@@ -8,7 +8,7 @@
 
 enum { MAX_SEEN = 4096 };
 
-/* Everything that an observer has seen, as lines of text. */
+/* Records all calls of an observer, as lines of text. */
 struct recorder {
 	struct observer o;
 	char lines[MAX_SEEN][120];
@@ -19,7 +19,7 @@ struct recorder {
 	int n_again_inside, n_again_after; /* how often to restart the launch: at its 20th instruction, and at its end */
 	unsigned n_seen;                   /* instructions since the launch began */
 	unsigned most_turns;               /* end the launch after this many turns of a block; 0: no limit */
-	const char *skip;                  /* instructions of this opcode are not executed */
+	const char *skip;                  /* this observer skips instructions with this opcode */
 };
 
 __attribute__((format(printf, 2, 3))) static void see(struct recorder *r, const char *fmt, ...)
@@ -261,7 +261,7 @@ static void a_load_that_gives_up_its_turn_is_done_later(void **state)
 	free(r);
 }
 
-/* The second observer is the one that yields, and is called first. */
+/* The second observer makes the instruction yield; it is called before the first observer. */
 static void an_instruction_that_gives_up_its_turn_is_seen_once_by_others(void **state)
 {
 	struct recorder *r = new_recorder(), *yields = new_recorder();
@@ -337,7 +337,7 @@ static void a_launch_can_begin_again(void **state)
 	assert_int_equal(count_lines(r, "block 0 begins") + count_lines(r, "block 1 begins") + count_lines(r, "block 2 begins"),
 			 count_lines(r, "block 0 ends") + count_lines(r, "block 1 ends") + count_lines(r, "block 2 ends"));
 	assert_int_equal(count_lines(r, "block 2 ends"), 3);
-	assert_memory_equal(out, once, sizeof once); /* word 0 is stored before it is counted */
+	assert_memory_equal(out, once, sizeof once); /* each launch first stores word 0, so abandoned launches leave no trace */
 	assert_int_equal(rig_run(g, "k", 3, 64, out, 0), GPUL_EXEC_OK);
 	rig_close(g);
 	free(r);
@@ -390,7 +390,7 @@ static void can_end_a_launch_whose_blocks_never_end(void **state)
 
 /* ---- handlers and notes ----------------------------------------------------------------------------------------------- */
 
-/* Counts the executions of each addition in its note, by a handler. */
+/* A handler counts the executions of each addition in the note of its instruction. */
 static _Atomic unsigned n_handled;
 static struct observer *counter;
 
@@ -408,7 +408,7 @@ static const struct insn *count_addition(struct warp *w, const struct insn *i)
 	void **note = insn_note(code, i, counter);
 
 	n_handled++;
-	*note = (char *)*note + 1; /* NULL at first; one worker runs */
+	*note = (char *)*note + 1; /* the note is NULL at first; needs no atomic operation, because one worker runs */
 	return code->observed[i - code->insns].run(w, i);
 }
 

@@ -71,7 +71,7 @@ static void unusual_ptx_runs(void **state)
 	free(names);
 }
 
-/* ptxas accepts this only without the ABI, that is for old targets. */
+/* ptxas accepts predicate parameters only without the ABI, that is for old targets. */
 static void predicates_are_arguments_and_results(void **state)
 {
 	struct rig *r = rig_open(
@@ -103,7 +103,7 @@ static void alloca_survives_calls_and_is_freed_at_the_return(void **state)
 	uint32_t *out = rig_memory(r, 32 * 4);
 
 	(void)state;
-	rig_expect_ok(r, "k", 1, 32, out, 1024); /* 10 calls of 1 KiB, 100 times */
+	rig_expect_ok(r, "k", 1, 32, out, 1024); /* in each of 100 iterations, fill() makes 10 nested calls that allocate 1 KiB each */
 	assert_int_equal(out[31], 100);
 	assert_int_equal(rig_run(r, "k", 1, 32, out, 8192), GPUL_EXEC_STACK);
 	assert_non_null(strstr(r->fault.text, "alloca of 8192 bytes"));

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""ptxas accepts every file of odd/, so the software driver must, too (test_odd.c).  Skipped without ptxas."""
+"""ptxas accepts every file of odd/, so the software driver must accept it, too (test_odd.c).  Skipped without ptxas."""
 import glob, os, re, shutil, subprocess, sys
 
 FOLDER = "tests/softcuda/exec/odd"
-OLDEST = 75   # what ptxas 13 compiles for
+OLDEST = 75   # the oldest architecture for which ptxas 13 compiles
 
 
 def main():

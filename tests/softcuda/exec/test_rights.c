@@ -44,7 +44,7 @@ static void each_device_has_its_own_rights(void **state)
 	rig_close(r);
 }
 
-/* The loads of one warp, across two adjacent ranges. */
+/* The lanes of one warp load from two adjacent ranges. */
 static void adjacent_ranges_are_joined(void **state)
 {
 	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k") "mad.wide.u32 %d1, %t, 4, %x; ld.global.u32 %r1, [%d1]; "
@@ -135,7 +135,7 @@ static void settle_waits_for_instructions_and_not_for_kernels(void **state)
 	gpul_exec_machine_settle(machine); /* returns immediately, because nothing runs */
 	assert_int_equal(pthread_create(&thread, NULL, settle, NULL), 0);
 	l = rig_start(r, "k", 1, 1, 0, flag, (uintptr_t)flag);
-	pthread_join(thread, NULL); /* settle returns although the kernel still runs */
+	pthread_join(thread, NULL); /* gpul_exec_machine_settle() has returned although the kernel still runs */
 	__atomic_store_n(flag, 1, __ATOMIC_RELEASE);
 	assert_int_equal(rig_finish(r, l), GPUL_EXEC_OK);
 	assert_false(atomic_load(&settled_too_early));
@@ -154,14 +154,14 @@ static const gpul_exec_range *first_after(const gpul_exec_range *all, size_t n, 
 static void the_table_agrees_with_a_plain_list_after_random_changes(void **state)
 {
 	enum { PLACES = 1500, PITCH = 16, CHANGES = 60000 };
-	static gpul_exec_range all[PLACES]; /* place i: an address from i * PITCH on; bytes 0: not in the table */
+	static gpul_exec_range all[PLACES]; /* each of these ranges starts in its own PITCH bytes of addresses; bytes 0: not in the table */
 	gpul_exec_memory *m;
 	uint32_t random = 1;
 
 	(void)state;
 	assert_int_equal(gpul_exec_memory_create(&m, NULL), GPUL_OK);
 	for (unsigned change = 0; change < CHANGES; change++) {
-		/* Grow and shrink by turns, so that leaves are split, joined and emptied. */
+		/* add more ranges than are removed, then the opposite, so that leaves of the tree are split, joined and emptied */
 		bool add = (random = random * 1664525 + 1013904223) >> 24 < (change / 10000 % 2 ? 40 : 216);
 		unsigned place = (random = random * 1664525 + 1013904223) % 65521 % PLACES;
 		gpul_exec_range *r = &all[place], found, want = { .base = 4096 + place * PITCH, .bytes = 1 + change % PITCH };

@@ -1,4 +1,4 @@
-/* test_shown_name.c — names of kernels and variables in messages, and what a user may call them. */
+/* test_shown_name.c — the names of kernels and variables in messages, and the names by which a user may select them. */
 #include "softcuda/exec/shown_name_internal.h"
 
 #include <setjmp.h>

@@ -5,7 +5,7 @@
 
 #include "softcuda/exec/tensor_map.h"
 
-/* Thread 0 copies a box in, all threads copy the shared memory to out; %x: the map. */
+/* Thread 0 copies a box to shared memory, and all threads copy it to out; %x is the address of the tensor map. */
 #define LOAD(dims, coordinates, bytes) \
 	PTX_HEADER KERNEL_OUT( \
 		"k") ".shared .align 1024 .b8 s[8192]; .shared .align 8 .b64 m;\n" \
@@ -35,7 +35,7 @@ static gpul_tensor_map *make_map(struct rig *r, void *tensor, gpul_tensor_type t
 	return m;
 }
 
-/* A box of 8 x 4 words from column 4, row -1 of a tensor of 12 x 10: the first row is outside. */
+/* The box has 8 x 4 words and starts at column 4, row -1 of a tensor of 12 x 10, so its first row is outside of the tensor. */
 static void a_box_is_copied_and_filled_with_zeros_outside_of_the_tensor(void **state)
 {
 	struct rig *r = rig_open(LOAD("2d", "4, %r5", "128"));
@@ -56,7 +56,7 @@ static void a_box_is_copied_and_filled_with_zeros_outside_of_the_tensor(void **s
 	rig_close(r);
 }
 
-/* A map without fields is made in shared memory, field by field, by thread 0; it is copied to global memory, and a box is loaded by it. */
+/* Thread 0 makes a map in shared memory, field by field, and copies it to global memory; then a box is loaded by this map. */
 static void a_kernel_makes_a_map_and_loads_a_box_by_it(void **state)
 {
 #define FIELD(name, type, values) "@%p1 tensormap.replace.tile." name ".shared::cta.b1024." type " [%r9], " values ";\n"
@@ -93,8 +93,7 @@ static void a_kernel_makes_a_map_and_loads_a_box_by_it(void **state)
 #undef FIELD
 }
 
-/* A box of 0 elements, a step of 0, a type that does not exist, another rank, a row longer than those of its swizzle, an
- * interleaved layout of 2 dimensions. */
+/* Wrong fields: a box of 0, a step of 0, an unknown type, another rank, a row longer than a swizzled row, interleaved 2D. */
 static void a_map_with_impossible_fields_is_a_fault(void **state)
 {
 	(void)state;
@@ -122,7 +121,7 @@ static void a_map_with_impossible_fields_is_a_fault(void **state)
 	}
 }
 
-/* Rows of 128 bytes, swizzled: 16-byte piece p of row r is at piece p ^ r % 8; 64 bytes: p ^ r / 2 % 4; 32: p ^ r / 4 % 2. */
+/* 16-byte piece p of row r is stored as piece p ^ r % 8 if the rows have 128 bytes, p ^ r / 2 % 4 if 64, and p ^ r / 4 % 2 if 32. */
 static void rows_are_swizzled(void **state)
 {
 	(void)state;
@@ -152,7 +151,7 @@ static void a_tensor_of_five_dimensions_is_copied_with_steps(void **state)
 	gpul_tensor_map *m = make_map(r, tensor, GPUL_TENSOR_S32, 5, (uint32_t[]){ 4, 6, 5, 4, 3 }, (uint16_t[]){ 4, 3, 2, 1, 2 });
 
 	(void)state;
-	m->step[1] = 2; /* rows 1 and 3 */
+	m->step[1] = 2; /* selects rows 1 and 3 */
 	for (unsigned n = 0; n < 4 * 6 * 5 * 4 * 3; n++)
 		tensor[n] = n;
 	rig_expect_ok(r, "k", 1, 32, out, (uintptr_t)m);
@@ -181,10 +180,10 @@ static gpul_tensor_map *make_pixel_map(struct rig *r, uint32_t *tensor)
 	return m;
 }
 
-/* Where channel 4 of pixel n is, if the first is (w, h) = (1, 1) of image 0, and weight (x, y) is used; -1: outside. */
+/* The index of channel 4 of pixel n, if pixel 0 is at (w, h) = (1, 1) of image 0 and the weight is at (x, y); -1: outside of the image. */
 static int place_of_pixel(unsigned n, int x, int y)
 {
-	const unsigned q = n + 1 * WIDTH + 2; /* the pixels before: one row from h = -1, and w = -1 and 0 */
+	const unsigned q = n + 1 * WIDTH + 2; /* the pixels before it: one row with h = -1, and those with w = -1 and 0 */
 	const int w = (int)(q % WIDTH) - 1 + x, h = (int)(q / WIDTH % 2) * 2 - 1 + y, image = (int)(q / WIDTH / 2);
 
 	return w < 0 || w >= WIDTH || h < 0 || h >= HEIGHT || image >= IMAGES ? -1 : ((image * HEIGHT + h) * WIDTH + w) * CHANNELS + 4;
@@ -210,7 +209,7 @@ static void pixels_are_loaded_as_for_a_convolution(void **state)
 
 		assert_int_equal(out[n], place < 0 ? 0 : tensor[place + (int)(n % 4)]);
 	}
-	m->upper[0] = 1 - WIDTH; /* the copy starts at w = 1, past the last pixel: as on an H200 */
+	m->upper[0] = 1 - WIDTH; /* on an H200, too, a copy must not start at w = 1, which is now past the last pixel */
 	assert_int_equal(rig_run(r, "k", 1, 4 * PIXELS, out, (uintptr_t)m), GPUL_EXEC_ILLEGAL_INSTRUCTION);
 	assert_non_null(strstr(r->fault.text, "needs the coordinate of a pixel"));
 	m->im2col = false;
@@ -248,10 +247,10 @@ static void pixels_are_stored_and_added(void **state)
 	rig_expect_ok(r, "k", 1, 4 * PIXELS, rig_memory(r, 16 * PIXELS), (uintptr_t)m);
 	for (unsigned n = 0; n < words; n++)
 		assert_int_equal(tensor[n], want[n]);
-	for (unsigned n = 0; n < 3; n++) { /* as on an H200 */
+	for (unsigned n = 0; n < 3; n++) { /* an H200 refuses these maps, too */
 		m->lower[0] = n == 0 ? -1 : 0;
 		m->upper[1] = n == 1 ? 1 : 0;
-		m->upper[0] = n == 2 ? 1 - WIDTH : 0; /* the copy starts at w = 1 */
+		m->upper[0] = n == 2 ? 1 - WIDTH : 0; /* the copy starts at w = 1, past the last pixel */
 		assert_int_equal(rig_run(r, "k", 1, 4 * PIXELS, rig_memory(r, 16 * PIXELS), (uintptr_t)m), GPUL_EXEC_ILLEGAL_INSTRUCTION);
 		assert_non_null(
 			strstr(r->fault.text, n < 2 ? "needs a map whose pixels are all inside" : "needs the coordinate of a pixel"));
@@ -279,7 +278,7 @@ static gpul_tensor_map *make_slice_map(struct rig *r, uint32_t *tensor, unsigned
 	return m;
 }
 
-/* A box of 4 x 2 pixels of 2 images of 5 x 4 pixels from (3, 1) on, slice 2 of 3; those of 32 bytes are swizzled. */
+/* A box of 4 x 2 pixels in 2 images of 5 x 4 pixels, from (3, 1) on, slice 2 of 3; slices of 32 bytes are swizzled. */
 static void a_box_of_one_slice_is_copied(void **state)
 {
 	(void)state;
@@ -297,9 +296,9 @@ static void a_box_of_one_slice_is_copied(void **state)
 			assert_int_equal(out[at], w < 5 ? tensor[(((image * 3 + 2) * 4 + h) * 5 + w) * words + n % words] : 0);
 		}
 		m->step[0] = 2;
-		m->box[0] = 8;              /* 4 pixels; */
-		m->box[1] = m->step[1] = 2; /* 1 row; */
-		m->box[3] = m->step[2] = 4; /* 4 images, and still 1 slice */
+		m->box[0] = 8;              /* 4 pixels */
+		m->box[1] = m->step[1] = 2; /* 1 row */
+		m->box[3] = m->step[2] = 4; /* 4 images; still 1 slice */
 		rig_expect_ok(r, "k", 1, 16 * words, out, (uintptr_t)m);
 		assert_int_equal(out[0], tensor[(2 * 4 + 1) * 5 * words + 3 * words]);
 		assert_int_equal(out[words], 0);
@@ -307,7 +306,7 @@ static void a_box_of_one_slice_is_copied(void **state)
 	}
 }
 
-/* Pixel n of a row of 6 in 2 images, slice 1 of 2, if the first is at `from` and the pixels of a row are first ... last; -1: outside. */
+/* The index of pixel n in slice 1 of 2; a row has pixels `first` to `last` of 6, and pixel 0 is at `from`; -1: outside. */
 static int place_of_slice(int n, int from, int first, int last, int offset)
 {
 	const int q = n + from - first, count = last - first + 1, w = q % count + first + offset, image = q / count;
@@ -337,7 +336,7 @@ static void pixels_of_a_slice_are_loaded(void **state)
 
 		assert_int_equal(out[n], place < 0 ? 0 : tensor[place + n % 4]);
 	}
-	for (unsigned n = 0; n < 2; n++) { /* as on an H200 */
+	for (unsigned n = 0; n < 2; n++) { /* an H200 refuses these maps, too */
 		m->lower[0] = n == 0 ? 2 : 0;
 		m->upper[0] = n == 0 ? 0 : -5;
 		assert_int_equal(rig_run(r, "k", 1, 48, out, (uintptr_t)m), GPUL_EXEC_ILLEGAL_INSTRUCTION);
@@ -367,7 +366,7 @@ static void pixels_of_a_slice_are_stored_and_added(void **state)
 		want[place_of_slice(n / 4, 1, 0, 5, 0) + n % 4] = 2 * ((uint32_t)n + 1);
 	rig_expect_ok(r, "k", 1, 36, rig_memory(r, 36 * 4), (uintptr_t)m);
 	assert_memory_equal(tensor, want, sizeof want);
-	m->lower[0] = 2; /* as on an H200 */
+	m->lower[0] = 2; /* an H200 refuses this map, too */
 	assert_int_equal(rig_run(r, "k", 1, 36, rig_memory(r, 36 * 4), (uintptr_t)m), GPUL_EXEC_ILLEGAL_INSTRUCTION);
 	assert_non_null(strstr(r->fault.text, "begins at coordinate 1 of dimension 0; there the hardware needs the coordinate of a pixel"));
 	rig_close(r);
@@ -387,7 +386,7 @@ static void a_kernel_changes_the_layout_of_a_map(void **state)
 
 /* ---- stores and reductions -------------------------------------------------------------------------------------------------- */
 
-/* A box of 8 x 2 words at column 8, row 1 gets 1, 2 ... twice. */
+/* Store a box of 8 x 2 words 1, 2 ... at column 8, row 1, then add the same box. */
 static struct rig *open_store_and_add(void)
 {
 	return rig_open(PTX_HEADER KERNEL_OUT(
@@ -418,7 +417,7 @@ static void boxes_are_stored_and_added(void **state)
 	rig_close(r);
 }
 
-/* As on an H200: rows of 9 words, 48 bytes apart, are written up to word 12.  What is outside of all memory is not. */
+/* On an H200, too, rows of 9 words that are 48 bytes apart are written up to word 12, except outside of all memory. */
 static void whole_16_bytes_are_written_at_the_end_of_a_row(void **state)
 {
 	struct rig *r = open_store_and_add();
@@ -439,7 +438,7 @@ static void whole_16_bytes_are_written_at_the_end_of_a_row(void **state)
 	rig_expect_ok(r, "k", 1, 32, rig_memory(r, 128), (uintptr_t)m);
 	assert_int_equal(small[12 + 11], 2 * 4);
 	assert_int_equal(small[12 * 2 + 8], 2 * 9);
-	assert_int_equal(small[12 * 2 + 9], 0); /* outside of all memory */
+	assert_int_equal(small[12 * 2 + 9], 0); /* this word is outside of all memory */
 	rig_close(r);
 }
 
@@ -468,7 +467,7 @@ static void a_block_sends_its_box_to_the_whole_cluster(void **state)
 	rig_close(r);
 }
 
-/* A reduction of rows of 4 elements, from a row on. */
+/* A reduction of a box with rows of 4 elements, from the given row on. */
 #define REDUCTION(operation, row) \
 	PTX_HEADER KERNEL_OUT( \
 		"k") ".shared .align 128 .b8 s[64]; setp.eq.u32 %p1, %t, 0; mov.u32 %r1, s; mov.u32 %r4, 0; mov.u32 %r5, " row ";\n" \
@@ -476,7 +475,7 @@ static void a_block_sends_its_box_to_the_whole_cluster(void **state)
 		     ".tile.bulk_group [%x, {%r4, %r5}], [%r1];\n" \
 		     "cp.async.bulk.commit_group; cp.async.bulk.wait_group.read 0; ret; }"
 
-/* As on an H200. */
+/* An H200 gives the same faults. */
 static void a_write_before_the_tensor_or_without_an_operation_is_a_fault(void **state)
 {
 	/* clang-format off */
@@ -530,7 +529,7 @@ static void a_block_sends_bytes_to_the_whole_cluster(void **state)
 	rig_close(r);
 }
 
-/* As on an H200. */
+/* An H200 gives this fault, too. */
 static void a_box_that_does_not_start_at_16_bytes_of_a_row_is_a_fault(void **state)
 {
 	struct rig *r = rig_open(LOAD("1d", "%r4", "128"));

@@ -3,7 +3,7 @@
 
 #include <cmocka.h>
 
-/* Runs a kernel with the instructions `body`, whose result is in %r9. */
+/* Run a kernel with the instructions `body`, whose result is in %r9; thread t stores it to to[t]. */
 static void run(const char *body, unsigned threads, uint32_t *to)
 {
 	char text[4096];
@@ -169,7 +169,7 @@ static void reductions_include_all_lanes_of_the_mask(void **state)
 	}
 }
 
-/* Two groups of lanes, with the member masks 0xffff and 0xffff0000, execute an instruction together.  Lane l of a group has
+/* Two groups of lanes with the member masks 0xffff and 0xffff0000 execute an instruction at the same time.  Lane l of a group has
  * the value x[l]; lanes 4 to 7 and 20 to 23 have another predicate than the others. */
 static void groups_of_lanes_with_their_own_masks_exchange_no_data(void **state)
 {
@@ -278,14 +278,14 @@ static void special_registers_contain_the_position_of_the_lane(void **state)
 	assert_int_equal(got[0], 1);
 }
 
-/* redux of f32: lane l has f32 bits value[l % 4]; the member mask is all lanes. */
+/* redux of f32: lane l contributes the f32 with the bits value[l % 4]; the member mask is all lanes. */
 static void redux_of_floats_orders_zeros_and_skips_nan(void **state)
 {
 	static const struct {
 		const char *op;
 		uint32_t value[4], want;
 	} rows[] = {
-		{ "max", { 0x3f800000, 0xc0000000, 0x40400000, 0 }, 0x40400000 }, /* 1, -2, 3, 0 */
+		{ "max", { 0x3f800000, 0xc0000000, 0x40400000, 0 }, 0x40400000 }, /* the values are 1, -2, 3 and 0 */
 		{ "min", { 0x3f800000, 0xc0000000, 0x40400000, 0 }, 0xc0000000 },
 		{ "max.abs", { 0x3f800000, 0xc0800000, 0x40400000, 0 }, 0x40800000 },
 		{ "min.abs", { 0x3f800000, 0xc0800000, 0xc0400000, 0x40000000 }, 0x3f800000 },
@@ -295,7 +295,7 @@ static void redux_of_floats_orders_zeros_and_skips_nan(void **state)
 		{ "min", { 0x7fc00001, 0x7fc00001, 0x7fc00001, 0xffc00000 }, 0x7fffffff }, /* all values are NaN, so the result is NaN */
 		{ "max.NaN", { 0x3f800000, 0x3f800000, 0x7f800001, 0x3f800000 }, 0x7fffffff },
 		{ "min.abs.NaN", { 0x3f800000, 0xbf000000, 0x40000000, 0x3f800000 }, 0x3f000000 },
-		{ "max", { 0x7f800000, 0x7f7fffff, 0xff800000, 0 }, 0x7f800000 }, /* infinity */
+		{ "max", { 0x7f800000, 0x7f7fffff, 0xff800000, 0 }, 0x7f800000 }, /* the values include both infinities */
 	};
 
 	(void)state;

@@ -1,4 +1,4 @@
-/* test_wgmma.c — wgmma with matrices in shared memory in all layouts: small integers, whose sums are exact. */
+/* test_wgmma.c — wgmma with matrices in shared memory in all layouts; the elements are small integers, so that sums are exact. */
 #include "tests/softcuda/exec/engine_rig.h"
 
 #include <cmocka.h>
@@ -21,7 +21,7 @@ static uint16_t half_of(int x)
 	return (uint16_t)(x < 0 ? 0x8000 | halves[-x] : halves[x]);
 }
 
-/* The place of 16-bit element k of row r, with rows of `pieces` 16-byte pieces: 1 is not swizzled, 8 is 128 bytes. */
+/* The byte offset of 16-bit element k of row r; a row has `pieces` pieces of 16 bytes: 1 is not swizzled, 8 is 128 bytes swizzled. */
 static unsigned by_row(unsigned pieces, unsigned r, unsigned k)
 {
 	const unsigned in_row = k / 8, eights = r / 8, row = r % 8;
@@ -145,7 +145,7 @@ static const char sparse_kernel[] =
 	"st.global.v4.f32 [%%o], {d0,d1,d2,d3}; st.global.v4.f32 [%%o+16], {d4,d5,d6,d7}; st.global.v4.f32 [%%o+32], {d8,d9,d10,d11};\n"
 	"st.global.v4.f32 [%%o+48], {d12,d13,d14,d15}; ret; }\n";
 
-/* The positions of the two stored elements of four. */
+/* The positions of the two stored elements among four of a row. */
 static void positions(unsigned row, unsigned four, unsigned at[2])
 {
 	static const uint8_t pairs[6][2] = { { 0, 1 }, { 0, 2 }, { 0, 3 }, { 1, 2 }, { 1, 3 }, { 2, 3 } };
@@ -154,12 +154,12 @@ static void positions(unsigned row, unsigned four, unsigned at[2])
 	at[1] = pairs[(row * 5 + four * 3 + row / 4) % 6][1];
 }
 
-/* A is 64 x 16 stored elements, B 32 columns of 32; both in core matrices, those of the same rows one after the other. */
+/* Fill A with 64 x 16 stored elements, and B with 32 columns of 32.  Core matrices of the same rows are adjacent in both. */
 static void fill_sparse(uint16_t *a, uint16_t *b, uint32_t *metadata, unsigned selector)
 {
 	for (unsigned row = 0; row < 64; row++)
 		for (unsigned four = 0; four < 8; four++) {
-			/* two lanes of four have metadata: each for 16 elements of k, the low half for row g of the warp, the high half for g + 8 */
+			/* two of four lanes hold metadata, each for 16 elements of k; low half: row g of the warp, high half: row g + 8 */
 			const unsigned lane = row / 16 * 32 + row % 8 * 4 + 2 * selector + four / 4,
 				       shift = row / 8 % 2 * 16 + four % 4 * 4;
 			unsigned at[2];
@@ -189,7 +189,7 @@ static void check_sparse(unsigned selector)
 	in = rig_memory(r, 4096 + 512);
 	out = rig_memory(r, 128 * 64);
 	fill_sparse((uint16_t *)(void *)in, (uint16_t *)(void *)(in + 2048), (uint32_t *)(void *)(in + 4096), selector);
-	/* bytes from one core matrix to the next in k: 128; to the next eight rows of A: 256, of B: 512 */
+	/* core matrices that are adjacent in k are 128 bytes apart; groups of eight rows are 256 bytes apart in A, 512 in B */
 	const struct rig4 params = { (uintptr_t)out, (uintptr_t)in, 8u << 16 | (uint64_t)16 << 32,
 				     2048 / 16 | 8u << 16 | (uint64_t)32 << 32 };
 	assert_int_equal(run4(r, &params), GPUL_EXEC_OK);

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-/* %d3 and %r3: the address of w[8] plus x; afterwards each active thread stores %r4. */
+/* Run `access` with the address of w[8] plus x in %d3 and %r3; then each active thread stores %r4. */
 static struct rig *open_window(const char *space, const char *active, const char *access)
 {
 	char text[4096];
@@ -81,7 +81,7 @@ static void shared_addresses_wrap_at_32_bits(void **state)
 		{ "atom.shared.exch.b32 %r4, [%d3], 1008;", 0x100000000, 1008 },
 		{ "red.shared.max.u32 [%d3], 2000; ld.shared.u32 %r4, [%d2];", 0x100000000, 2000 },
 		{ "cp.async.ca.shared.global [%d3], [%o], 4; cp.async.wait_all; ld.shared.u32 %r4, [%d2];", 0x100000000, 0 },
-		/* a .shared address gives only its lower half to a generic address */
+		/* cvta.shared uses only the lower 32 bits of its operand */
 		{ "cvta.shared.u64 %d4, %d3; ld.u32 %r4, [%d4];", 0x8000000000000010, 1012 },
 	};
 

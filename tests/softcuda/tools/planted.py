@@ -29,6 +29,6 @@ class Planted:
             return re.search(r"^// expect: (.*)$", f.read(), re.M)[1]
 
     def assert_pairs(self, test, n_least):
-        """There are enough faults, and each has a right variant."""
+        """Fail unless there are enough faults, and each has a correct variant."""
         test.assertGreaterEqual(len(self.wrong), n_least)
         test.assertEqual(self.right, sorted(f.replace(".ptx", "_right.ptx") for f in self.wrong))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What each tool sees of multimem instructions, and of ordinary stores to multicast addresses, of two devices (multicast_program.c)."""
+"""What each tool reports on multimem instructions, and on ordinary stores to multicast addresses, of two devices (multicast_program.c)."""
 import json, os, re, subprocess, tempfile, unittest
 
 BUILD = os.path.abspath(os.environ.get("GPULOAD_BUILD", "build"))
@@ -7,7 +7,7 @@ PROGRAM = os.path.join(BUILD, "tests/softcuda/api/vmm/multicast_program")
 
 
 def run(tools, *kernels, limit_s=300):
-    """stdout and stderr of the program with these tools."""
+    """Return stdout and stderr of the program, run with these tools."""
     env = dict(os.environ, LD_LIBRARY_PATH=os.path.join(BUILD, "softcuda"), GPULOAD_SOFT_TOOLS=tools, GPULOAD_SOFT_DEVICES="2", GPULOAD_SOFT_QUIET="1",
                GPULOAD_CACHE="off")
     done = subprocess.run([PROGRAM, *kernels], env=env, capture_output=True, text=True, timeout=limit_s)
@@ -87,7 +87,7 @@ class Racecheck(unittest.TestCase):
         self.races(("put:m", "wide:m"), "    write by thread .* of put: ", "    write by thread .* of wide: ")
 
     def test_what_does_not_race(self):
-        """Reads, reductions, writes of equal values, and different memory."""
+        """None of these is a race: reads, reductions, writes of equal values, accesses to different memory."""
         for kernels in (("sum:m", "sum:m"), ("add:m", "add:m"), ("put:m", "put:m"), ("store:m", "store:m"), ("store:m", "store:1"), ("store:0", "load:1b")):
             self.is_silent(*kernels)
 

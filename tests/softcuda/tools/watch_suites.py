@@ -17,9 +17,9 @@ from run import OWN_GROUP, environment
 
 TOOLS = ["synccheck", "memcheck", "racecheck"]
 SUITES = ["comm", "rdma", "ipc", "memalloc", "proxy", "examples", "demo", "nvidia-cudart"]
-# Not run: they have faults on purpose or start tools themselves; test_device_fresh only builds.
+# not run: tests with deliberate faults and tests that start tools themselves; test_device_fresh only builds
 SKIPPED = re.compile(r"^(1[4-8]-|proxy/test_device_fresh|.*model/|proxy/test_ptx_quotes)")
-# Correct reports: (tool, the start of the test's name): the reason.
+# correct reports: (tool, the start of the test's name): the reason
 EXPECTED = {
     ("memcheck", "nvidia/cudart/test_soft"): "leaks at a reset and an exit, and a NULL pointer, on purpose",
     ("synccheck", "nvidia/cudart/test_soft"): "ends while a kernel waits for ever",
@@ -36,7 +36,7 @@ Run = collections.namedtuple("Run", "status seconds text reports")
 
 
 def run(command, build, tool, limit_s):
-    """The exit status (None: ended after the limit), the time, the output, and what the tool reported."""
+    """Return the exit status (None: ended at the time limit), the time, the output, and the tool's reports."""
     with tempfile.NamedTemporaryFile("r", prefix="gpuload-watch-", errors="replace") as log:
         more = {"GPULOAD_SOFT_TOOLS": tool, "GPULOAD_SOFT_TOOLS_LOG": log.name} if tool else {}
         start = time.monotonic()

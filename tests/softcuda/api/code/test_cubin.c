@@ -21,7 +21,7 @@ static const char caller[] = HEAD
 static const char callee[] = HEAD ".visible .func (.param .b32 r) seven()\0{\0st.param.b32 [r], 7;\0ret;\0}\0";
 static forge made;
 
-/* Create a cubin that contains the PTX lines of up to two units; NULL: none. */
+/* Create a cubin with up to two sections of PTX lines, one for each compilation unit; one or two may be NULL. */
 static void make_cubin(const char *one, size_t one_bytes, const char *two, size_t two_bytes)
 {
 	unsigned symbol, i;
@@ -60,7 +60,7 @@ static size_t make_fatbin(void)
 	return 80 + n;
 }
 
-/* Run the kernel k of a function; returns what it stores. */
+/* Run the kernel k of a function; return the word that the kernel stores. */
 static unsigned run(CUfunction f)
 {
 	unsigned value = 0;

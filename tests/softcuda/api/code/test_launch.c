@@ -1,4 +1,4 @@
-/* test_launch.c — launches: forms of arguments, limits, and when arguments are copied. */
+/* test_launch.c — launches: the two ways to pass arguments, limits, and when the driver copies the arguments. */
 #include "tests/softcuda/api/support.h"
 
 #include <cmocka.h>
@@ -65,17 +65,17 @@ static void accepts_arguments_as_a_list_or_a_buffer(void **state)
 
 	(void)state;
 	ok(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, extra));
-	buffer.value = 43; /* too late to change the launch: the argument was copied */
+	buffer.value = 43; /* has no effect on the launch, which has already copied the arguments */
 	ok(cuCtxSynchronize());
 	fails(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, params, extra), CUDA_ERROR_INVALID_VALUE);
 	fails(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
-	if (on_software_driver()) /* NVIDIA's driver dereferences NULL */
+	if (on_software_driver()) /* NVIDIA's driver would dereference the NULL argument */
 		fails(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, with_null, NULL), CUDA_ERROR_INVALID_VALUE);
 	fails(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, wrong_key), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(take_word(word), 42);
 }
 
-/* On an H200, the missing bytes can be those of an earlier launch; here they are 0. */
+/* On an H200 the kernel may read bytes of an earlier launch in place of the missing ones; on the software driver they are 0. */
 static void a_buffer_of_arguments_can_be_shorter_than_the_parameters(void **state)
 {
 	CUfunction f = get_kernel("put"), nothing = get_kernel("bump");
@@ -144,9 +144,9 @@ static void refuses_launches_beyond_the_limits_of_a_gpu(void **state)
 	ok(cuLaunchKernel(small, 1, 1, 1, 64, 1, 1, 0, NULL, NULL, NULL));
 	fails(cuLaunchCooperativeKernel(f, 100000, 1, 1, 1, 1, 1, 0, NULL, NULL), CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
 	fails(cuLaunchKernel(NULL, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_HANDLE);
-	if (on_software_driver()) /* NVIDIA's driver dereferences invented handles */
+	if (on_software_driver()) /* NVIDIA's driver would dereference the invalid handles */
 		fails(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, (CUstream)f, NULL, NULL), CUDA_ERROR_INVALID_HANDLE);
-	ok(cuCtxSynchronize()); /* the context is still usable */
+	ok(cuCtxSynchronize()); /* the refused launches leave the context usable */
 }
 
 static void allows_more_shared_memory_after_setting_the_attribute(void **state)
@@ -240,7 +240,7 @@ static void keeps_the_code_until_the_launch_has_ended(void **state)
 	fails(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL), CUDA_ERROR_INVALID_HANDLE);
 }
 
-/* No configuration divides by zero, and no product wraps around to a block that is possible. */
+/* Impossible configurations must not cause a division by zero, nor a product that overflows to a valid block size. */
 static void occupancy_of_impossible_blocks_and_clusters_is_refused_or_0(void **state)
 {
 	static const unsigned wrong[][3] = { { 0, 1, 1 },         { 1, 0, 1 },

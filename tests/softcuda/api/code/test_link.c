@@ -56,7 +56,7 @@ static void fails_to_link(struct linking *l, const char *word)
 
 #define HEAD ".version 7.5\n.target sm_75\n.address_size 64\n"
 
-/* ---- a limit of registers ---------------------------------------------------------------------- */
+/* ---- a register limit ---------------------------------------------------------------------- */
 
 /* Two kernels that use 80 registers each; the register limit is ignored for the second one, because it has launch bounds. */
 #define LIMITED \
@@ -83,7 +83,7 @@ static void a_limit_of_registers_holds_for_loaded_and_for_linked_kernels(void **
 
 	(void)state;
 	if (!on_software_driver())
-		skip(); /* NVIDIA's compiler removes the unused registers */
+		skip(); /* NVIDIA's compiler removes the unused registers, so it would accept the limit */
 	ok(cuModuleLoadDataEx(&limited, LIMITED, 1, &option, &value));
 	assert_int_equal(registers_of(limited, "k"), 24);
 	assert_int_equal(registers_of(limited, "bound"), 80);
@@ -262,7 +262,7 @@ static void links_objects_and_libraries_of_nvcc(void **state)
 	if (!input_path("part_plus.o", path))
 		skip();
 	if (!on_software_driver())
-		skip(); /* NVIDIA's linker omits unreferenced members of a library */
+		skip(); /* NVIDIA's linker omits unreferenced members of a library, so the kernel would be missing */
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct linking l;
 		CUmodule module;

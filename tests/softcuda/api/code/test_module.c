@@ -1,4 +1,4 @@
-/* test_module.c — modules, libraries, functions and kernels: loading, and reasons of refusals. */
+/* test_module.c — modules, libraries, functions and kernels: loading, and the reasons why images are refused. */
 #include "tests/softcuda/api/support.h"
 
 #include <cmocka.h>
@@ -48,7 +48,7 @@ static void finds_functions_and_variables_by_name(void **state)
 	fails(cuMemcpyDtoH(&value, address, 4), CUDA_ERROR_INVALID_VALUE);
 }
 
-/* Append text at *at, and advance *at. */
+/* Append text at *at, and move *at to its end. */
 static void __attribute__((format(printf, 2, 3))) append(char **at, const char *fmt, ...)
 {
 	va_list ap;
@@ -58,8 +58,7 @@ static void __attribute__((format(printf, 2, 3))) append(char **at, const char *
 	va_end(ap);
 }
 
-/* If loading, look-up or unloading took time proportional to the number of other variables or kernels, this test would exceed its
- * time limit. */
+/* The number of variables and kernels is so large that this test exceeds its time limit if a look-up takes linear time. */
 static void loads_a_module_with_many_variables_and_kernels(void **state)
 {
 	enum { VARIABLES = 400000, KERNELS = 20000, LINE = 80 };
@@ -156,10 +155,10 @@ static void explains_why_an_image_cannot_be_loaded(void **state)
 	assert_non_null(strstr(log, "cubin"));
 	cubin[18] = 62;
 	fails(load(cubin, log, sizeof log), CUDA_ERROR_INVALID_IMAGE);
-	fatbin[16] = 2;              /* one entry: machine code, */
-	fatbin[18] = fatbin[19] = 1; /* its version, */
-	fatbin[20] = 64;             /* its header, */
-	fatbin[24] = 16;             /* and its bytes */
+	fatbin[16] = 2;              /* one entry, which contains machine code */
+	fatbin[18] = fatbin[19] = 1; /* version of the entry's header */
+	fatbin[20] = 64;             /* bytes of the entry's header */
+	fatbin[24] = 16;             /* bytes of the machine code */
 	fails(load(fatbin, log, sizeof log), CUDA_ERROR_NO_BINARY_FOR_GPU);
 	assert_non_null(strstr(log, "no PTX"));
 	fails(load("", log, sizeof log), CUDA_ERROR_INVALID_IMAGE);
@@ -280,9 +279,9 @@ static void loads_the_ptx_of_a_fat_binary(void **state)
 	memcpy(fatbin + 80, kernels_ptx, text_bytes);
 	ok(load(fatbin, log, sizeof log));
 	ok(load(&wrapper, log, sizeof log));
-	fatbin[16 + 28] = 120; /* PTX for a GPU that is newer than the device */
+	fatbin[16 + 28] = 120; /* the PTX is for a GPU that is newer than the device */
 	ok(load(&wrapper, log, sizeof log));
-	fatbin[16 + 41] = 0x80; /* compressed by zstd: the text cannot be decompressed */
+	fatbin[16 + 41] = 0x80; /* says that the text is compressed by zstd, which it is not */
 	memcpy(fatbin + 16 + 16, &text_bytes, 4);
 	memcpy(fatbin + 16 + 56, &text_bytes, 8);
 	fails(load(&wrapper, log, sizeof log), CUDA_ERROR_INVALID_IMAGE);

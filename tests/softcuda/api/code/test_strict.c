@@ -1,4 +1,4 @@
-/* test_strict.c — GPULOAD_SOFT_STRICT=1: PTX that ptxas refuses is refused at load, with its reason; without the variable it loads. */
+/* test_strict.c — with GPULOAD_SOFT_STRICT=1, loading refuses PTX that ptxas refuses, and gives the reason; without it, such PTX loads. */
 #include "tests/softcuda/api/support.h"
 
 #include <stdio.h>

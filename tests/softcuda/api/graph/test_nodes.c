@@ -217,7 +217,7 @@ static void conditional_nodes_that_make_no_sense_are_refused(void **state)
 	fails(cuGraphAddNode(&node, graph, NULL, NULL, 0, &p), CUDA_ERROR_INVALID_VALUE);
 	p.conditional.size = 1;
 	ok(cuGraphCreate(&other, 0));
-	assert_int_not_equal(cuGraphAddNode(&node, other, NULL, NULL, 0, &p), CUDA_SUCCESS); /* a handle of another graph */
+	assert_int_not_equal(cuGraphAddNode(&node, other, NULL, NULL, 0, &p), CUDA_SUCCESS); /* the handle belongs to another graph */
 	ok(cuGraphDestroy(other));
 	p.conditional.handle = address(word);
 	assert_int_not_equal(cuGraphAddNode(&node, graph, NULL, NULL, 0, &p), CUDA_SUCCESS);
@@ -276,7 +276,7 @@ static void memory_is_allocated_and_freed_in_a_graph(void **state)
 		assert_int_equal(word[0], 77);
 	}
 	assert_true(used(CU_GRAPH_MEM_ATTR_USED_MEM_HIGH) >= 4096);
-	assert_true(used(CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH) % (32 << 20) == 0); /* as on an H200 */
+	assert_true(used(CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH) % (32 << 20) == 0); /* an H200 reserves units of 32 MiB, too */
 	ok(cuDeviceGraphMemTrim(0));
 	assert_int_equal(used(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT), 0);
 	assert_int_equal(used(CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT), 0);
@@ -404,7 +404,7 @@ static void data_of_dependencies_is_kept(void **state)
 	ok(cuGraphNodeGetDependencies(b, &from, &got, &n));
 	assert_memory_equal(&got, &data, sizeof data);
 	fails(cuGraphNodeGetDependencies(b, &from, NULL, &n), CUDA_ERROR_LOSSY_QUERY);
-	if (on_software_driver()) /* NVIDIA's driver accepts it */
+	if (on_software_driver()) /* NVIDIA's driver accepts the missing data */
 		fails(cuGraphRemoveDependencies(graph, &a, &b, NULL, 1), CUDA_ERROR_INVALID_VALUE);
 	ok(cuGraphRemoveDependencies(graph, &a, &b, &data, 1));
 	data.to_port = 1;

@@ -1,4 +1,4 @@
-/* test_user_objects.c — objects of the program that graphs, executable graphs and launches keep. */
+/* test_user_objects.c — user objects: the program's objects that graphs, executable graphs and running launches keep alive. */
 #include "tests/softcuda/api/support.h"
 
 #include <cmocka.h>
@@ -40,19 +40,19 @@ static int destroyed(int k)
 	return __atomic_load_n(&n_destroyed[k], __ATOMIC_ACQUIRE);
 }
 
-/* Move a new object, whose destruction is counted in n_destroyed[k], to the graph. */
+/* Create an object, and transfer it to the graph; n_destroyed[k] counts its destruction. */
 static CUuserObject give_object(CUgraph graph, int k)
 {
 	CUuserObject o;
 
 	ok(cuUserObjectCreate(&o, &n_destroyed[k], count_destroyed, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
-	if (on_software_driver()) /* NVIDIA's driver accepts it, and the count is wrong afterwards */
+	if (on_software_driver()) /* NVIDIA's driver accepts this call, and its reference count is wrong afterwards */
 		fails(cuUserObjectRelease(o, 2), CUDA_ERROR_INVALID_VALUE);
 	ok(cuGraphRetainUserObject(graph, o, 1, CU_GRAPH_USER_OBJECT_MOVE));
 	return o;
 }
 
-/* A graph with one kernel, which waits for the flag to be raised (and then stores it again). */
+/* A graph with one kernel, which waits until the flag is raised. */
 static CUgraph waiting_graph(const uint32_t *flag)
 {
 	CUdeviceptr at = (CUdeviceptr)(uintptr_t)flag;

@@ -1,7 +1,7 @@
-/* test_ipc_kill.c — owner or importer of shared memory is killed at any moment: the other process sees correct
+/* test_ipc_kill.c — kills the owner or the importer of shared memory at random moments.  The other process must see correct
  * bytes or an error, and leaks nothing.
  *
- * GPULOAD_KILLS=N: number of kills of each (default 10). */
+ * GPULOAD_KILLS=N: how often each of the two is killed (default 10). */
 #include "tests/softcuda/api/pair.h"
 #include "tests/softcuda/api/support.h"
 
@@ -37,7 +37,7 @@ static bool receive_all(int peer, void *bytes, size_t n)
 	return recv(peer, bytes, n, MSG_WAITALL) == (ssize_t)n;
 }
 
-/* Share one allocation after another until the importer has ended. */
+/* Share one new allocation after another until the importer has ended. */
 static bool offer_once(int peer, unsigned round, CUevent event)
 {
 	struct offer o = { .value = round, .n_words = 1 + round * 977 % 40000 };
@@ -118,7 +118,7 @@ static void taker(int peer)
 	must_ok(cuCtxDestroy(ctx));
 }
 
-/* Start both processes, let them work for a time that differs in each round, and kill one. */
+/* Start both processes, let them run for a time that differs in each round, and kill one of them. */
 static void kill_one(int which, unsigned round)
 {
 	int fd[2], status = 0;
@@ -158,6 +158,6 @@ int main(void)
 	};
 
 	if (!on_software_driver())
-		return 77; /* undefined on NVIDIA's driver */
+		return 77; /* NVIDIA does not define this case */
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

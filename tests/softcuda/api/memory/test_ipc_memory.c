@@ -1,5 +1,4 @@
-/* test_ipc_memory.c — memory of cuMemAlloc in another process: cuIpcGetMemHandle, cuIpcOpenMemHandle,
- * cuIpcCloseMemHandle. */
+/* test_ipc_memory.c — cuIpcGetMemHandle, cuIpcOpenMemHandle and cuIpcCloseMemHandle: cuMemAlloc memory in two processes. */
 #include "tests/softcuda/api/pair.h"
 #include "tests/softcuda/api/support.h"
 
@@ -57,7 +56,7 @@ static void owner_of_words(int peer)
 	send_handle(peer, p);
 	await_turn(peer);
 	must(word_at(p, 0) == 18 && word_at(p, N_WORDS - 1) == 19);
-	if (on_software_driver()) /* undefined on NVIDIA's driver */
+	if (on_software_driver()) /* NVIDIA does not define this case */
 		must_ok(cuMemFree(p));
 	pass_turn(peer);
 	await_turn(peer);
@@ -106,7 +105,7 @@ static void owner_of_three(int peer)
 
 	must_ok(cuIpcGetMemHandle(&h, small));
 	must_be(cuIpcOpenMemHandle(&p, h, LAZY), CUDA_ERROR_INVALID_CONTEXT);
-	must_ok(cuIpcGetMemHandle(&again, small + 20)); /* the handle of the whole allocation */
+	must_ok(cuIpcGetMemHandle(&again, small + 20)); /* any address of the allocation gives the same handle */
 	must(!memcmp(&h, &again, sizeof h));
 	must_ok(cuPointerGetAttribute(&capable, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, small));
 	must(capable == 1);
@@ -166,7 +165,7 @@ static void owner_of_one(int peer)
 	await_turn(peer);
 }
 
-/* Change every byte of a handle in eight ways. */
+/* Invert each bit of a handle in turn, and try to open the result. */
 static void forger(int peer)
 {
 	CUipcMemHandle h, forged;
@@ -178,7 +177,7 @@ static void forger(int peer)
 	before = open_descriptors();
 	for (size_t bit = 0; bit < 8 * sizeof h; bit++) {
 		if (bit / 32 == 2)
-			continue; /* the pid: it may be that of a thread of the owner */
+			continue; /* the process id: with an inverted bit it may be that of another thread of the owner */
 		forged = h;
 		forged.reserved[bit / 8] = (char)(forged.reserved[bit / 8] ^ 1 << bit % 8);
 		/* The forged handle names another process or file or, in its last bytes, a device that does not exist: it is refused. */
@@ -194,7 +193,7 @@ static void a_forged_handle_is_refused(void **state)
 {
 	(void)state;
 	if (!on_software_driver())
-		skip(); /* NVIDIA's handles contain unused bytes */
+		skip(); /* NVIDIA's handles contain unused bytes, whose change has no effect */
 	run_pair(owner_of_one, forger);
 }
 
@@ -226,7 +225,7 @@ static void survivor(int peer)
 	must_ok(cuIpcOpenMemHandle(&p, h[1], LAZY));
 	pass_turn(peer);
 	await_turn(peer);
-	must(cuIpcOpenMemHandle(&p, h[0], LAZY) != CUDA_SUCCESS); /* freed */
+	must(cuIpcOpenMemHandle(&p, h[0], LAZY) != CUDA_SUCCESS); /* its memory is freed */
 	pass_turn(peer);
 	must(read(peer, &end, 1) == 0); /* the owner has ended */
 	must(word_at(p, 4095) == 7);
@@ -243,7 +242,7 @@ static void opened_memory_remains_valid_after_its_owner_has_ended(void **state)
 
 	(void)state;
 	if (!on_software_driver())
-		skip(); /* undefined on NVIDIA's driver */
+		skip(); /* NVIDIA does not define this case */
 	make_sockets(fd);
 	owner = start_side(owner_that_exits, fd[0], fd[1]);
 	other = start_side(survivor, fd[1], fd[0]);
@@ -298,7 +297,7 @@ static void memory_can_be_shared_while_a_kernel_uses_it(void **state)
 	run_pair(owner_of_a_running_kernel, raiser_of_the_flag);
 }
 
-/* Every thread of a running kernel adds 1 while the memory is moved: no addition may be lost. */
+/* Every thread of a running kernel adds 1 while cuIpcGetMemHandle moves the memory: no addition may be lost. */
 static void owner_that_moves_what_is_counted(int peer)
 {
 	enum { BLOCKS = 20000, THREADS = 128, WORDS = 4 << 20, ROUNDS = 4 };
@@ -340,7 +339,7 @@ static void owner_that_leaks_nothing(int peer)
 	must(!has_line("/proc/self/maps", "gpuload-ipc"));
 	must_ok(cuMemAlloc(&p, 64));
 	must_ok(cuIpcGetMemHandle(&h, p));
-	must_ok(cuCtxDestroy(ctx)); /* the context still has an allocation that was not freed */
+	must_ok(cuCtxDestroy(ctx)); /* the context still has an allocation, which this call frees */
 	if (on_software_driver())
 		must(open_descriptors() == before);
 	pass_turn(peer);

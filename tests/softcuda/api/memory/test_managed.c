@@ -164,7 +164,7 @@ static void the_cpu_uses_a_managed_variable(void **state)
 	fails(cuMemAdvise(p, 4, CU_MEM_ADVISE_SET_READ_MOSTLY, device), CUDA_ERROR_INVALID_VALUE);
 }
 
-/* A GPU maps whole blocks: programs that overrun an allocation by some bytes run there. */
+/* A GPU maps whole blocks, so a kernel that overruns an allocation by a few bytes does not fault. */
 static void a_kernel_may_overrun_an_allocation_within_its_block(void **state)
 {
 	CUfunction put = get_kernel("put");

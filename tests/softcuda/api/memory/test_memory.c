@@ -57,7 +57,7 @@ static void copies_into_a_modules_constants(void **state)
 	ok(cuModuleUnload(module));
 }
 
-/* As on an H200, except that a kernel there may still see the old value in a cache. */
+/* An H200 gives the same result, except that its kernel may still read the old value from the constant cache. */
 static void a_kernel_stores_to_a_constant_by_its_global_address(void **state)
 {
 	CUmodule module;
@@ -76,7 +76,7 @@ static void a_kernel_stores_to_a_constant_by_its_global_address(void **state)
 	ok(cuModuleGetFunction(&bump, module, "bump"));
 	table += 4;
 	launch(put, 1, 1, NULL, params);
-	launch(bump, 1, 1, NULL, NULL); /* adds table[1] by ld.const */
+	launch(bump, 1, 1, NULL, NULL); /* this kernel reads table[1] by ld.const */
 	ok(cuMemcpyDtoH(&counted, counter, 4));
 	assert_int_equal(counted, 7);
 	ok(cuMemcpyDtoH(&value, table, 4));
@@ -200,9 +200,9 @@ static void copies_and_fills_rectangles(void **state)
 	to.Height = 4000;
 	fails(cuMemcpy2D(&to), CUDA_ERROR_INVALID_VALUE);
 	to.Height = 3;
-	to.dstXInBytes = SIZE_MAX - 4095; /* with the address it would wrap around */
+	to.dstXInBytes = SIZE_MAX - 4095; /* the sum of this offset and the address overflows */
 	to.dstDevice = p + 4096;
-	fails(cuMemcpy2D(&to), CUDA_ERROR_INVALID_VALUE); /* as on an H200 */
+	fails(cuMemcpy2D(&to), CUDA_ERROR_INVALID_VALUE); /* an H200 returns this error, too */
 	to.dstPitch = 0;
 	to.Height = 1;
 	fails(cuMemcpy2D(&to), CUDA_ERROR_INVALID_VALUE);
@@ -263,7 +263,7 @@ static void shares_page_locked_memory_with_the_device(void **state)
 	ok(cuMemFreeHost(host));
 	fails(cuMemHostGetDevicePointer(&p, host, 0), CUDA_ERROR_INVALID_VALUE);
 	fails(cuMemHostAlloc(&host, 64, 0x80), CUDA_ERROR_INVALID_VALUE);
-	if (on_software_driver()) /* NVIDIA's driver accepts it */
+	if (on_software_driver()) /* NVIDIA's driver accepts 0 bytes */
 		fails(cuMemHostAlloc(&host, 0, 0), CUDA_ERROR_INVALID_VALUE);
 }
 
@@ -343,7 +343,7 @@ static void reports_the_attributes_of_an_address(void **state)
 	      CUDA_ERROR_INVALID_VALUE);
 	ok(cuPointerGetAttributes(2, both, data, p));
 	assert_int_equal(bytes, 100);
-	bytes = 0; /* NVIDIA's driver does not write a range's size for an unknown address */
+	bytes = 0; /* for an unknown address, NVIDIA's driver does not write the range's size */
 	ok(cuPointerGetAttributes(2, both, data, (CUdeviceptr)(uintptr_t)&stack_word));
 	assert_int_equal(type, 0);
 	assert_int_equal(bytes, 0);

@@ -177,7 +177,7 @@ static void only_kernels_of_its_device_can_access_a_variable(void **state)
 	ok(put(first, counter, 1));
 	ok(cuCtxSetCurrent(second));
 	ok(cuCtxEnablePeerAccess(first, 0));
-	if (on_software_driver()) /* the kernel faults on NVIDIA's driver, too, but there the whole process fails */
+	if (on_software_driver()) /* NVIDIA's driver reports this fault as well, but then the process can use no context any more */
 		fails(put(second, counter, 2), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
@@ -264,8 +264,7 @@ static void copies_between_contexts(void **state)
 	fails(cuMemcpy3DPeer(NULL), CUDA_ERROR_INVALID_VALUE);
 }
 
-/* The copy waits for the kernel of the source's context; later work of the destination's context waits for the
- * copy. */
+/* The copy waits for the kernel in the context of the source.  Later work in the context of the destination waits for the copy. */
 static void a_copy_waits_for_its_source_and_delays_its_destination(void **state)
 {
 	CUdeviceptr flag_seen = filled_in(first, 0, 1), copy, again;
@@ -326,7 +325,7 @@ static void a_context_waits_for_an_event_of_another_context(void **state)
 	ok(cuEventRecord(event, NULL));
 	ok(cuCtxWaitEvent(second, event));
 	ok(cuCtxSetCurrent(second));
-	ok(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING)); /* created after the wait */
+	ok(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING)); /* this stream is created after the wait, and does not wait either */
 	ok(cuMemsetD32Async(late, 4, 1, other));
 	fails(cuStreamQuery(other), CUDA_ERROR_NOT_READY);
 	raise_flag(flag);
@@ -389,7 +388,7 @@ static void the_kernels_of_one_graph_run_on_several_devices(void **state)
 	ok(cuGraphDestroy(graph));
 }
 
-/* tinygrad adds nodes this way for kernels whose grid depends on a variable. */
+/* tinygrad adds nodes with an empty grid if the grid depends on a variable, and sets the grid before the launch. */
 static void an_empty_grid_of_a_node_is_refused_at_launch_and_can_be_set_before(void **state)
 {
 	unsigned value = 5;
@@ -403,7 +402,7 @@ static void an_empty_grid_of_a_node_is_refused_at_launch_and_can_be_set_before(v
 
 	(void)state;
 	if (!on_software_driver())
-		skip(); /* NVIDIA's behaviour is unknown */
+		skip(); /* it is not known what NVIDIA's driver does */
 	at = filled_in(first, 0, 1);
 	p.func = get_kernel("put");
 	ok(cuGraphCreate(&graph, 0));

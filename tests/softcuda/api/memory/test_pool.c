@@ -1,4 +1,4 @@
-/* test_pool.c — memory pools: locations, attributes, limits, access of devices, and export to other processes. */
+/* test_pool.c — memory pools: locations, attributes, limits, access by other devices, and export to other processes. */
 #include "tests/softcuda/api/support.h"
 
 #include <cmocka.h>
@@ -75,7 +75,7 @@ static void the_current_pool_of_a_device_serves_its_allocations(void **state)
 	ok(cuMemAllocAsync(&p, 64, NULL));
 	ok(cuPointerGetAttribute(&now, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, p));
 	assert_ptr_equal(now, own);
-	ok(cuMemPoolDestroy(own)); /* its memory stays valid */
+	ok(cuMemPoolDestroy(own)); /* the memory allocated from the pool stays valid */
 	ok(cuMemsetD8(p, 1, 64));
 	ok(cuDeviceGetMemPool(&now, 0));
 	assert_ptr_equal(now, by_default);
@@ -90,7 +90,7 @@ static void a_pool_can_have_a_largest_size(void **state)
 	CUdeviceptr p, q;
 
 	(void)state;
-	props.maxSize = 64 << 20; /* NVIDIA's driver rounds the size up: it allocates 5 MiB of 4 */
+	props.maxSize = 64 << 20; /* NVIDIA's driver rounds a limit up: with a limit of 4 MiB it allocates 5 MiB */
 	pool = create(props);
 	p = allocate(pool, 48 << 20);
 	fails(cuMemAllocFromPoolAsync(&q, 256 << 20, pool, NULL), CUDA_ERROR_OUT_OF_MEMORY);
@@ -132,7 +132,7 @@ static void memory_of_the_host_needs_access_for_a_device(void **state)
 	ok(cuMemPoolDestroy(pool));
 }
 
-/* The importer would normally be another process; this process has everything that it needs: the descriptor and the data. */
+/* Normally another process imports the pool; here the same process does, with the exported descriptor and pointer data. */
 static void an_imported_pointer_is_the_same_memory(void **state)
 {
 	CUmemPoolProps props = on_device;
@@ -169,7 +169,7 @@ static void an_imported_pointer_is_the_same_memory(void **state)
 	p = allocate(pool, 5000);
 	ok(cuMemcpyDtoH(&word, p, 4));
 	if (on_software_driver())
-		assert_int_equal(word, 0); /* the pages of freed memory were returned */
+		assert_int_equal(word, 0); /* freed pages were returned to the system, so new memory is zero */
 	ok(cuMemFree(p));
 	ok(cuMemFree(other));
 	ok(cuMemPoolDestroy(imported));

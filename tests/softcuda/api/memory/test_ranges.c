@@ -1,5 +1,5 @@
-/* test_ranges.c — every copy and fill, with ranges in each kind of memory: inside it, past its end, freed, reserved, unmapped,
- * protected.
+/* test_ranges.c — every copy and fill, with valid, too long, freed, reserved, unmapped and protected ranges in each kind of
+ * memory.
  *
  * Each call in one table is applied to each kind of memory in another.  A call must accept the whole range, refuse a range that is
  * one byte longer, and not change the bytes around the range. */
@@ -49,7 +49,7 @@ static CUresult fill_32(CUdeviceptr dst, CUdeviceptr src, size_t n) { (void)src;
 static CUresult fill_2d(CUdeviceptr dst, CUdeviceptr src, size_t n) { (void)src; return cuMemsetD2D8(dst, n, 7, n, 1); }
 /* clang-format on */
 
-/* Rows of ROW bytes, STRIDE apart, so that the last byte is the range's last byte. */
+/* The number of rows of ROW bytes, STRIDE apart, whose last byte is the last byte of a range of n bytes. */
 static size_t rows(size_t n)
 {
 	return (n - ROW) / STRIDE + 1;
@@ -302,7 +302,7 @@ static void release_async(CUdeviceptr p)
 	ok(cuStreamSynchronize(stream));
 }
 
-/* Registered memory in the middle of a larger mapping of the program. */
+/* Memory in the middle of a larger mapping of the program, registered by cuMemHostRegister. */
 static CUdeviceptr make_registered(void)
 {
 	char *p = mmap(NULL, BYTES + 2 * SLACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -318,7 +318,7 @@ static void release_registered(CUdeviceptr p)
 	munmap((char *)host(p) - SLACK, BYTES + 2 * SLACK);
 }
 
-/* The last BYTES of a mapping, before reserved addresses. */
+/* The last BYTES of a mapping; the addresses after it are reserved, but not mapped. */
 static CUdeviceptr make_mapped(void)
 {
 	const CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE } };
@@ -352,7 +352,7 @@ static const struct memory memories[] = {
 };
 enum { N_MEMORIES = sizeof memories / sizeof memories[0] };
 
-/* cmocka has its own handlers of SIGSEGV in each test, which the driver replaces after a tick of the clock. */
+/* cmocka installs its own SIGSEGV handlers in each test, which the driver replaces at the next tick of its clock. */
 static void wait_for_a_tick(void)
 {
 	const struct timespec tick = { .tv_nsec = 20000000 };
@@ -373,7 +373,7 @@ static void expect(CUresult r, CUresult expected, const struct call *c, const st
 		fail_msg("%s, %s, %s: the context failed: %d", c->name, m->name, what, (int)r);
 }
 
-/* Call c on n bytes at p, used as its destination or its source. */
+/* Apply the call to n bytes; p is its destination, or its source if as_source. */
 static CUresult use(const struct call *c, bool as_source, CUdeviceptr p, CUdeviceptr other, size_t n)
 {
 	return as_source ? c->fn(other, p, n) : c->fn(p, other, n);
@@ -384,7 +384,7 @@ static void each_call_uses_an_allocation_up_to_its_last_byte(void **state)
 	CUdeviceptr neighbour, other;
 
 	(void)state;
-	other = make_mapped() - BYTES; /* long enough for every copy */
+	other = make_mapped() - BYTES; /* has enough memory for every copy */
 	for (unsigned k = 0; k < N_MEMORIES; k++) {
 		const struct memory *m = &memories[k];
 		const CUdeviceptr p = m->make();
@@ -428,8 +428,7 @@ static void no_call_uses_memory_that_was_freed(void **state)
 			const struct call *c = &calls[n / 2];
 			const bool as_source = n % 2;
 
-			/* A node or a captured copy of unknown memory can be created; launching the node would fail the
-			 * context. */
+			/* Creating a node or a captured copy of unknown memory succeeds; only launching the node would fail the context. */
 			if ((as_source && c->kind & FILLS) ||
 			    ((c->fn == graph_copy || c->fn == captured_copy) && (m->make == make_registered || m->make == make_mapped)))
 				continue;
@@ -455,7 +454,7 @@ static void no_call_uses_addresses_that_are_only_reserved(void **state)
 	ok(cuMemFree(other));
 }
 
-/* The program's own memory is not known to the driver: unmapped memory is detected only when it is accessed. */
+/* The driver does not know the program's own memory, so it detects that a page is unmapped only when it accesses the page. */
 static void a_copy_of_unmapped_or_protected_memory_is_refused(void **state)
 {
 	const CUdeviceptr other = make_device();
@@ -555,7 +554,7 @@ static void variables_of_modules_end_with_their_last_byte(void **state)
 	fails(cuMemsetD8(table, 1, bytes + 1), CUDA_ERROR_INVALID_VALUE);
 	ok(cuModuleUnload(module));
 	fails(cuMemcpy(table, (uintptr_t)program, 4),
-	      CUDA_ERROR_INVALID_VALUE); /* refused: this address belongs to freed device memory, not to the program */
+	      CUDA_ERROR_INVALID_VALUE); /* the driver remembers that this address is freed device memory */
 	fails(cuMemcpy((uintptr_t)program, table, 4), CUDA_ERROR_INVALID_VALUE);
 	fails(cuMemcpyDtoH(host(table), other, 4), CUDA_ERROR_INVALID_VALUE);
 	ok(cuMemFree(other));

@@ -1,4 +1,4 @@
-/* test_unreadable.c — unreadable launch arguments, images and batch lists: the call fails, and the process continues. */
+/* test_unreadable.c — calls whose argument lists, images or batch lists are unreadable fail, and the process continues. */
 #include "tests/softcuda/api/support.h"
 
 #include <cmocka.h>
@@ -67,7 +67,7 @@ static void arguments_of_launches(void **state)
 	fails(launch_with(f, NULL, no_list), CUDA_ERROR_INVALID_VALUE);
 	fails(launch_with(f, NULL, no_buffer), CUDA_ERROR_INVALID_VALUE);
 	fails(launch_with(f, NULL, no_size), CUDA_ERROR_INVALID_VALUE);
-	ok(launch_with(none, no_list, NULL)); /* nothing is read */
+	ok(launch_with(none, no_list, NULL)); /* a kernel without parameters does not read the list */
 	ok(cuStreamSynchronize(stream));
 	ok(cuGraphDestroy(graph));
 	ok(cuModuleUnload(module));
@@ -85,7 +85,7 @@ static void images(void **state)
 	CUmodule module;
 
 	(void)state;
-	memcpy(before_end(sizeof ptx - 1), ptx, sizeof ptx - 1); /* without its NUL */
+	memcpy(before_end(sizeof ptx - 1), ptx, sizeof ptx - 1); /* the text without its terminating NUL */
 	fails(cuModuleLoadData(&module, before_end(sizeof ptx - 1)), CUDA_ERROR_INVALID_VALUE);
 	memcpy(before_end(sizeof ptx), ptx, sizeof ptx);
 	ok(cuModuleLoadData(&module, before_end(sizeof ptx)));

@@ -165,7 +165,7 @@ static void words_that_may_not_be_used_are_refused(void **state)
 CUresult cuStreamWriteValue32(CUstream s, CUdeviceptr at, cuuint32_t value, unsigned flags);
 CUresult cuStreamBatchMemOp(CUstream s, unsigned n, CUstreamBatchMemOpParams *list, unsigned flags);
 
-/* A device attribute says whether the calls without _v2 exist. */
+/* A device attribute tells whether the versions of these calls without the suffix _v2 are supported. */
 static void the_first_interface_is_refused(void **state)
 {
 	CUstreamBatchMemOpParams one = { .operation = CU_STREAM_MEM_OP_BARRIER };
@@ -189,7 +189,7 @@ static void a_destroyed_context_ends_its_waits(void **state)
 	CUcontext ctx, *own = (CUcontext *)state;
 	uint32_t *flag = make_flag();
 
-	if (!on_software_driver()) /* cuCtxDestroy may wait for the word there */
+	if (!on_software_driver()) /* on NVIDIA's driver, cuCtxDestroy may wait for the word */
 		skip();
 	ok(cuCtxCreate(&ctx, NULL, 0, 0));
 	ok(cuStreamWaitValue32(make_stream(), address(flag), 1, CU_STREAM_WAIT_VALUE_EQ));
@@ -217,10 +217,10 @@ static void a_batch_copies_each_part(void **state)
 		dst[i] = p + at;
 		src[i] = address(in) + at;
 	}
-	if (on_software_driver()) /* the copies have to wait, because NVIDIA's call waits for the stream before it reads pageable memory */
+	if (on_software_driver()) /* on NVIDIA's driver a copy from pageable memory would wait for the stream during the call */
 		ok(cuStreamWaitValue32(s, address(flag), 1, CU_STREAM_WAIT_VALUE_EQ));
 	ok(cuMemcpyBatchAsync(dst, src, bytes, 3, attributes, index, 2, s));
-	in[3] = 99; /* the source was read during the call */
+	in[3] = 99; /* has no effect, because the call has already read the source */
 	raise_flag(flag);
 	ok(cuStreamSynchronize(s));
 	ok(cuMemcpyDtoH(out, p, 16));
@@ -327,6 +327,6 @@ int main(void)
 		TEST(a_batch_copies_boxes),
 	};
 
-	alarm(HANGS_AFTER_S); /* a wait that nothing ends is a failure */
+	alarm(HANGS_AFTER_S); /* kills the test if a wait never ends */
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

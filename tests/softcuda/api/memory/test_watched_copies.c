@@ -10,7 +10,8 @@
 
 enum { TEXT_BYTES = 400000, WORDS = 16 * 8 };
 
-/* Thread 0 copies a box of 32 words from map `from`, all threads read it, thread 0 copies it to map `to`, and adds it. */
+/* Thread 0 copies a box of 32 words from tensor map `from`; all threads read the box; thread 0 stores it to map `to`, then adds it
+ * there. */
 #define COPIES(name, rank, coordinates) \
 	".visible .entry " name "(.param .align 128 .b8 from[128], .param .align 128 .b8 to[128], .param .u64 out) {\n" \
 	".reg .b64 %d<5>; .reg .b32 %r<9>; .reg .pred %p<3>; .shared .align 128 .b8 s[128]; .shared .align 8 .b64 m;\n" \
@@ -28,7 +29,7 @@ enum { TEXT_BYTES = 400000, WORDS = 16 * 8 };
 
 static const char tensor_ptx[] = ".version 8.0\n.target sm_90\n.address_size 64\n" COPIES("k", "2d", "%r4, %r5")
 	COPIES("slices", "3d", "%r4, %r5, 0")
-	/* Reads the box that was copied to `to`. */
+	/* Reads the box that COPIES has stored to map `to`. */
 	".visible .entry read(.param .u64 in, .param .u64 out) {\n"
 	".reg .b64 %d<5>; .reg .b32 %r<9>; ld.param.u64 %d1, [in]; ld.param.u64 %d2, [out]; mov.u32 %r1, %tid.x;\n"
 	"and.b32 %r2, %r1, 7; shr.u32 %r3, %r1, 3; add.u32 %r3, %r3, 1; mad.lo.u32 %r2, %r3, 16, %r2; add.u32 %r2, %r2, 4;\n"
@@ -70,7 +71,7 @@ static void encode(CUtensorMap *map, CUdeviceptr tensor, bool swizzled)
 		_exit(96);
 }
 
-/* Copy a box whose first `n_written` words of each row were written. */
+/* Copy a box; the host has written only the first n_written words of each row. */
 static void copy_boxes(unsigned n_written, bool swizzled)
 {
 	static uint32_t words[WORDS];
@@ -88,8 +89,7 @@ static void copy_boxes(unsigned n_written, bool swizzled)
 	run_warp(load(tensor_ptx, "read"), (void *[]){ &target, &out });
 }
 
-/* Slices of 16 bytes: 16 in a row, 2 rows in each of 2 images.  Copies 8 slices in row 1 of image 0 starting at slice 4, of which
- * only some were written. */
+/* Images of 2 rows with 16 slices of 16 bytes each.  Copy 8 slices of row 1 of image 0, from slice 4 on; only some of them were written. */
 static void copy_slices(size_t written_bytes)
 {
 	static const uint32_t words[16 * 4 * 4];
@@ -144,7 +144,7 @@ static _Noreturn void work_in_child(const char *tools, int to, enum work work)
 	exit(0);
 }
 
-/* The stderr output of the tools. */
+/* What the tools print on stderr while `work` runs. */
 static const char *output_of(const char *tools, enum work work)
 {
 	static char text[TEXT_BYTES];
@@ -194,7 +194,7 @@ static void what_was_not_written_is_not_written_after_a_tensor_copy(void **state
 	expect_text(text, "8 reads of memory that was not written");
 }
 
-/* The text of a trace, which is written to a file. */
+/* The text of the trace of `work`, read from the file that the trace tool writes. */
 static const char *trace_of(enum work work)
 {
 	static char text[TEXT_BYTES];

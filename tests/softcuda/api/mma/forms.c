@@ -23,7 +23,7 @@
 	{ "wgmma.mma_async.sync.aligned.m64n" #columns "k" #k "." #acc "." #in "." #in, { type, 4 }, { type, columns / 16 }, \
 	  { acc##_E, nd }, acc##_E, nd, 128, columns, DENSE }
 /* clang-format on */
-/* The same with another layout.  words: of A and B per thread, which fill the shared memory that the descriptors cover. */
+/* Like the macro above, with another layout.  a_words and b_words: words per thread that fill the shared memory of A and B. */
 /* clang-format off */
 #define WGMMA_IN(columns, k, acc, in, type, nd, layout, a_words, b_words) \
 	{ "wgmma.mma_async.sync.aligned.m64n" #columns "k" #k "." #acc "." #in "." #in, { type, a_words }, { type, b_words }, \
@@ -227,7 +227,7 @@ static void add_wgmma(struct text *t, const struct form *f)
 	add(t, ";\nwgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;\n");
 }
 
-/* True for mma of f8 with 16 products, or with f16 sums, which need PTX 8.7. */
+/* True for an mma of f8 with 16 products or with f16 sums: it needs PTX 8.7. */
 static bool needs_8_7(const struct form *f)
 {
 	return f->threads == 32 && (f->a.type == E4M3 || f->a.type == E5M2) && (f->d == F16 || f->a.words == 2);

@@ -52,7 +52,7 @@ static uint64_t hash_words(const uint32_t *words, size_t n)
 	return h ^ h >> 29;
 }
 
-/* Execute `sets` sets starting at `first`; false: the driver refuses the kernel. */
+/* Run `sets` sets of operands, starting with number `first`; false: the driver refuses the kernel. */
 static bool execute(const struct form *f, CUfunction kernel, const struct run *r, unsigned first, unsigned sets, uint32_t *out)
 {
 	const size_t in_words = (size_t)f->threads * form_words(f), out_words = (size_t)f->threads * f->d_words;

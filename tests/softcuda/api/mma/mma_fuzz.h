@@ -8,10 +8,10 @@
 #include <stdio.h>
 
 /* clang-format off */
-enum element { F16, BF16, TF32, E4M3, E5M2, F32, F64, S32, BITS, FOURS, PAIRS };  /* FOURS, PAIRS: positions of two of four elements, one of two */
+enum element { F16, BF16, TF32, E4M3, E5M2, F32, F64, S32, BITS, FOURS, PAIRS };  /* positions: FOURS 2 of 4 elements, PAIRS 1 of 2 */
 /* clang-format on */
 
-/* A lane (mma) or a thread (wgmma) has `words` 32-bit words of each operand. */
+/* Each lane (mma) or thread (wgmma) holds `words` 32-bit words of an operand. */
 struct operand {
 	enum element type;
 	unsigned words;
@@ -24,13 +24,13 @@ struct form {
 	unsigned d_words;
 	unsigned threads;        /* 32, or 128 for wgmma */
 	unsigned n;              /* wgmma: columns of B */
-	struct operand metadata; /* mma.sp */
+	struct operand metadata; /* metadata of sparse mma */
 	unsigned selector;
 	unsigned layout; /* wgmma: LAYOUT_* */
 };
 
-/* Location of A and B of wgmma: rows of 32, 64 or 128 bytes, swizzled; 0: not swizzled.  Shared memory has random contents, so
- * nothing needs to be swizzled. */
+/* Where wgmma reads A and B: rows of 32, 64 or 128 swizzled bytes; 0: not swizzled.  Shared memory has random contents, so the
+ * test need not swizzle them. */
 enum { LAYOUT_REGISTERS = 1, LAYOUT_32 = 2, LAYOUT_64 = 4, LAYOUT_128 = 8, LAYOUT_A_BY_COLUMN = 16, LAYOUT_B_BY_ROW = 32 };
 
 /* Write the name of a form (at most 96 bytes): the instruction, and the layout if it is not the usual one. */
@@ -41,10 +41,10 @@ extern const unsigned n_forms;
 
 /* Return the number of operand words that a thread loads. */
 unsigned form_words(const struct form *f);
-/* A module with the kernel k of this form: (in, out), one block for each set.  The caller frees it. */
+/* Create a module whose kernel k(in, out) executes this form once per block, with one set of operands each.  The caller frees it. */
 char *form_ptx(const struct form *f);
 
-/* Write the operands of set `number`: threads * form_words() words. */
+/* Write the operands of set `number`, which are threads * form_words() words. */
 void make_operands(const struct form *f, uint64_t seed, unsigned form_index, unsigned number, uint32_t *words);
 
 /* Return the distance of two results in ULP; 0: equal; UINT64_MAX: one is a NaN, or they are infinities of different signs. */

@@ -59,7 +59,7 @@ static uint64_t make_positions(enum element type, uint64_t random)
 	return word;
 }
 
-/* Make one element; sum: an element of C. */
+/* Make one element; sum: it belongs to C, not to A or B. */
 static uint64_t make_element(enum element type, enum mode mode, bool sum, uint64_t *state)
 {
 	const struct layout *f = &layouts[type];
@@ -152,5 +152,5 @@ uint64_t distance(enum element type, uint64_t x, uint64_t y)
 		return UINT64_MAX;
 	const int64_t a = position(f, x), b = position(f, y);
 
-	return a == b ? 1 : (uint64_t)llabs(a - b); /* zeros of different signs are 1 apart */
+	return a == b ? 1 : (uint64_t)llabs(a - b); /* +0 and -0 have the same position, but count as different */
 }

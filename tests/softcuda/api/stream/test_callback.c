@@ -6,7 +6,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-static struct answer { /* result of a call; the test's thread checks it, because cmocka's assertions work only there */
+static struct answer { /* result of a call; the test's thread checks it later, because cmocka's assertions fail in other threads */
 	const char *call;
 	CUresult got, expected;
 } answers[256];
@@ -25,7 +25,7 @@ static void check_answers(size_t n)
 	n_answers = 0;
 }
 
-/* Used by the callbacks; `own` is the stream that calls them. */
+/* Used by the callbacks; `own` is the stream that runs the callbacks. */
 static CUstream own, s;
 static CUevent before, after;
 static CUdeviceptr words;
@@ -99,7 +99,7 @@ static void CUDA_CB run_calls_in_callback(CUstream stream, CUresult r, void *cal
 	(*(void (*const *)(void))calls)();
 }
 
-/* Make the calls in a callback of cuStreamAddCallback and in one of cuLaunchHostFunc; n: their number. */
+/* Run calls() in a callback of cuStreamAddCallback and in one of cuLaunchHostFunc; n: the number of driver calls that it makes. */
 static void call_from_the_driver(void (*calls)(void), size_t n)
 {
 	ok(cuStreamAddCallback(own, run_calls_in_callback, &calls, 0));
@@ -332,7 +332,7 @@ static void streams_and_events_are_destroyed_in_a_callback(void **state)
 	ok(cuLaunchHostFunc(own, run_calls, (void *)&calls));
 	ok(cuCtxSynchronize());
 	check_answers(3);
-	ok(cuEventCreate(&after, 0)); /* for tear_down() */
+	ok(cuEventCreate(&after, 0)); /* tear_down() destroys it */
 	ok(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
 	ok(cuStreamCreate(&own, CU_STREAM_NON_BLOCKING));
 }
@@ -357,7 +357,7 @@ static void a_callback_that_would_wait_for_itself_is_refused(void **state)
 	void *params[] = { &f, &seen };
 
 	(void)state;
-	if (!on_software_driver()) /* an H200 hangs */
+	if (!on_software_driver()) /* an H200 hangs here */
 		skip();
 	ok(cuEventRecord(before, s));
 	launch(get_kernel("spin"), 1, 1, own, params);
@@ -385,7 +385,7 @@ static void a_callback_that_would_wait_for_another_one_is_refused(void **state)
 	void *params[] = { &f, &seen };
 
 	(void)state;
-	if (!on_software_driver()) /* an H200 hangs */
+	if (!on_software_driver()) /* an H200 hangs here */
 		skip();
 	launch(get_kernel("spin"), 1, 1, own, params);
 	ok(cuLaunchHostFunc(own, run_calls, (void *)&calls));

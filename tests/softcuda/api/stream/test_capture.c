@@ -69,7 +69,7 @@ static CUgraphExec end_and_instantiate(CUstream s)
 	ok(cuStreamEndCapture(s, &graph));
 	assert_non_null(graph);
 	ok(cuGraphInstantiate(&exec, graph, 0));
-	ok(cuGraphDestroy(graph)); /* the executable graph does not need it */
+	ok(cuGraphDestroy(graph)); /* the executable graph does not need the graph */
 	return exec;
 }
 
@@ -111,7 +111,7 @@ static void captured_work_runs_when_the_graph_is_launched(void **state)
 	(void)state;
 	ok(cuStreamBeginCapture(a, GLOBAL));
 	assert_int_equal(status_of(a), CU_STREAM_CAPTURE_STATUS_ACTIVE);
-	put(a, &word[0], 5); /* kernel, copy, function, fill: in this order */
+	put(a, &word[0], 5); /* captures a kernel, a copy, a function and a fill, in this order */
 	copy_word(a, &word[1], &word[0]);
 	ok(cuLaunchHostFunc(a, set_word_2, word));
 	ok(cuMemsetD32Async((uintptr_t)&word[0], 9, 1, a));
@@ -154,7 +154,7 @@ static void a_graph_is_launched_many_times_in_stream_order(void **state)
 	for (int i = 0; i < 10000; i++)
 		ok(cuGraphLaunch(exec, a));
 	copy_word(a, &word[2], &word[1]);
-	ok(cuGraphExecDestroy(exec)); /* although it is still running */
+	ok(cuGraphExecDestroy(exec)); /* the destroyed graph is still running */
 	ok(cuStreamSynchronize(a));
 	assert_int_equal(word[0], 320100);
 	assert_int_equal(word[2], 320100);
@@ -197,7 +197,7 @@ static void branches_of_a_graph_run_at_the_same_time(void **state)
 	ok(cuEventRecord(forked, a));
 	ok(cuStreamWaitEvent(b, forked, 0));
 	assert_int_equal(status_of(b), CU_STREAM_CAPTURE_STATUS_ACTIVE);
-	launch(get_kernel("spin"), 1, 1, a, params); /* polls a flag that the other branch sets */
+	launch(get_kernel("spin"), 1, 1, a, params); /* this kernel polls a flag that the other branch of the graph sets */
 	put(b, flag, 6);
 	ok(cuEventRecord(joined, b));
 	ok(cuStreamWaitEvent(a, joined, 0));
@@ -285,7 +285,7 @@ static void waiting_for_a_capturing_stream_makes_the_capture_invalid(void **stat
 	ok(cuStreamBeginCapture(a, RELAXED));
 	fails(cuCtxSynchronize(), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 	end_invalid(a);
-	put(a, &word[0], 2); /* the stream works again */
+	put(a, &word[0], 2); /* the stream is usable again */
 	ok(cuStreamSynchronize(a));
 	assert_int_equal(word[0], 2);
 }
@@ -358,7 +358,7 @@ static void a_capture_waits_only_for_its_own_events(void **state)
 	fails(cuStreamWaitEvent(b, forked, 0), CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
 	end_invalid(b);
 	ok(cuStreamBeginCapture(a, GLOBAL));
-	ok(cuStreamWaitEvent(a, joined, 0)); /* never recorded, so it counts as complete */
+	ok(cuStreamWaitEvent(a, joined, 0)); /* this event was never recorded, so it counts as complete */
 	ok(cuStreamEndCapture(a, &graph));
 	ok(cuGraphDestroy(graph));
 }
@@ -370,7 +370,7 @@ static void the_legacy_stream_includes_capturing_blocking_streams(void **state)
 
 	(void)state;
 	ok(cuStreamBeginCapture(a, RELAXED));
-	ok(cuMemsetD32Async((uintptr_t)word, 1, 1, NULL)); /* a is not a blocking stream */
+	ok(cuMemsetD32Async((uintptr_t)word, 1, 1, NULL)); /* permitted, because a is a non-blocking stream */
 	ok(cuStreamEndCapture(a, &graph));
 	ok(cuGraphDestroy(graph));
 	ok(cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
@@ -404,7 +404,7 @@ static void a_query_of_the_legacy_stream_leaves_the_capture_valid(void **state)
 		ok(cuGraphDestroy(graph));
 	}
 	ok(cuStreamBeginCapture(blocking, RELAXED));
-	fails(cuStreamQuery(NULL), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT); /* a query of its work does invalidate it */
+	fails(cuStreamQuery(NULL), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT); /* cuStreamQuery of the legacy stream does invalidate the capture */
 	end_invalid(blocking);
 	ok(cuStreamDestroy(blocking));
 }
@@ -501,7 +501,7 @@ static void a_stream_is_destroyed_while_it_captures(void **state)
 	CUstreamCaptureStatus status;
 
 	(void)state;
-	if (!on_software_driver()) /* not documented */
+	if (!on_software_driver()) /* NVIDIA does not document this case */
 		skip();
 	ok(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
 	ok(cuStreamBeginCapture(s, GLOBAL));
@@ -522,7 +522,7 @@ static void a_fault_in_a_graph_fails_the_context(void **state)
 	CUstream s;
 	CUgraphExec exec;
 
-	if (!on_software_driver()) /* the process could create no other context afterwards */
+	if (!on_software_driver()) /* on NVIDIA's driver the process could create no context after the fault */
 		skip();
 	ok(cuCtxCreate(&second, NULL, 0, 0));
 	ok(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));

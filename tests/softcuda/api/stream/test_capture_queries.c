@@ -1,4 +1,4 @@
-/* test_capture_queries.c — queries of a stream's properties during a capture: which are answered, and which end the capture.
+/* test_capture_queries.c — queries of a stream's properties during a capture: which succeed, and which invalidate the capture.
  *
  * The expected results are those of an H200 (driver of CUDA 13.0). */
 #include "tests/softcuda/api/support.h"
@@ -35,8 +35,7 @@ static CUresult ask(enum query q, CUstream s)
 	}
 }
 
-/* Make each query of stream `which`, or of the capturing stream if `of_itself`, during captures of each mode; expected: the
- * results. */
+/* During captures of each mode, make each query of stream `which`, or of the capturing stream if `of_itself`; expected: the results. */
 static void check_queries(unsigned flags, CUstream which, bool of_itself, const CUresult expected[N_QUERIES])
 {
 	CUgraph graph;

@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <string.h>
 
-struct capturer { /* a thread that captures and launches graphs of its own, and launches one of all threads */
+struct capturer { /* a thread that captures and launches its own graphs, and launches a graph that all threads share */
 	CUcontext ctx;
 	CUfunction count;
 	CUgraphExec shared;
@@ -13,7 +13,7 @@ struct capturer { /* a thread that captures and launches graphs of its own, and 
 	CUresult result;
 };
 
-/* The threads only note failures; the test's main thread asserts. */
+/* Threads only count their failed checks; the main thread asserts that there is none. */
 #define must(call) \
 	do { \
 		if (!c->result) \

@@ -53,19 +53,19 @@ static void first_recorder(int peer)
 	uint32_t *flag = make_flag();
 	CUstream stream = start_spinning(flag);
 
-	must_ok(cuEventQuery(event)); /* the event has no record yet */
+	must_ok(cuEventQuery(event)); /* complete, because the event was never recorded */
 	must_ok(cuEventRecord(event, stream));
 	must_be(cuEventQuery(event), CUDA_ERROR_NOT_READY);
 	pass_turn(peer);
 	await_turn(peer);
 	raise_flag(flag);
 	must_ok(cuEventSynchronize(event));
-	await_turn(peer); /* now the other process records the event */
+	await_turn(peer); /* meanwhile the other process records the event */
 	must_be(cuEventQuery(event), CUDA_ERROR_NOT_READY);
 	pass_turn(peer);
 	must_ok(cuEventSynchronize(event));
 	must_ok(cuEventQuery(event));
-	if (on_software_driver()) /* undefined on NVIDIA's driver */
+	if (on_software_driver()) /* NVIDIA does not define this case */
 		must_ok(cuEventDestroy(event));
 	pass_turn(peer);
 	await_turn(peer);
@@ -92,7 +92,7 @@ static void second_recorder(int peer)
 	await_turn(peer);
 	raise_flag(flag);
 	must_ok(cuEventSynchronize(event));
-	await_turn(peer); /* the other process has destroyed the event; it is still valid here */
+	await_turn(peer); /* the other process has destroyed its event; the one opened here is still valid */
 	must_ok(cuEventRecord(event, NULL));
 	must_ok(cuEventSynchronize(event));
 	must_ok(cuEventDestroy(event));
@@ -124,7 +124,7 @@ static void producer(int peer)
 	stream = start_spinning(flag);
 	launch(put, 1, 1, stream, (void *[]){ &word, &value });
 	must_ok(cuEventCreate(&event, FLAGS));
-	must_ok(cuEventRecord(event, stream)); /* pending when the event is first shared */
+	must_ok(cuEventRecord(event, stream)); /* the recorded work is still pending when the event is first shared */
 	CUipcEventHandle e;
 
 	must_ok(cuIpcGetEventHandle(&e, event));
@@ -157,7 +157,7 @@ static void consumer(int peer)
 	must_ok(cuStreamSynchronize(stream));
 	must_ok(cuMemcpyDtoH(&got, copy, 4));
 	must(got == 41);
-	must_ok(cuStreamWaitEvent(stream, event, 0)); /* the record has ended, so there is nothing to wait for */
+	must_ok(cuStreamWaitEvent(stream, event, 0)); /* the recorded work is complete, so there is nothing to wait for */
 	must_ok(cuStreamSynchronize(stream));
 	pass_turn(peer);
 	must_ok(cuCtxDestroy(ctx));
@@ -255,7 +255,7 @@ static void waiters_are_released_when_the_recording_process_is_killed(void **sta
 	end_side(waiter);
 }
 
-/* The work before the event faults: waiters must get an error. */
+/* The work that the event records faults, so processes that wait for the event must get an error. */
 static void recorder_that_faults(int peer)
 {
 	CUdeviceptr nowhere = 0x1000;
@@ -337,7 +337,7 @@ static void opener_of_handles(int peer)
 		must(open_descriptors() == before);
 	pass_turn(peer);
 	await_turn(peer);
-	if (on_software_driver()) /* the event was destroyed with its context; not so on NVIDIA's driver */
+	if (on_software_driver()) /* the event was destroyed with its context; on NVIDIA's driver it still exists */
 		must(cuIpcOpenEventHandle(&event, h) != CUDA_SUCCESS);
 	must_ok(cuCtxDestroy(ctx));
 }

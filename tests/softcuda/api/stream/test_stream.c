@@ -51,7 +51,7 @@ static void a_copy_in_another_stream_overtakes_a_running_kernel(void **state)
 	ok(cuMemcpyDtoHAsync(&got, p, 4, b));
 	ok(cuStreamSynchronize(b));
 	assert_int_equal(got, 0);
-	ok(cuMemcpyHtoDAsync(p, &one, 4, b)); /* raising the flag ends the kernel */
+	ok(cuMemcpyHtoDAsync(p, &one, 4, b)); /* raises the flag, which ends the kernel */
 	ok(cuStreamSynchronize(a));
 	assert_int_equal(*seen, 1);
 	ok(cuStreamDestroy(a));
@@ -90,7 +90,7 @@ static void pageable_memory_is_staged(void **state)
 	uint32_t *flag = make_flag(), *seen = make_flag(), source = 9;
 
 	(void)state;
-	if (!on_software_driver()) /* the copy would wait for the kernel, which waits for the flag */
+	if (!on_software_driver()) /* on NVIDIA's driver the copy would wait for the kernel, which waits for the flag */
 		skip();
 	start_spinning(s, flag, seen);
 	ok(cuMemcpyHtoDAsync((uintptr_t)seen, &source, 4, s));
@@ -147,7 +147,7 @@ static void an_event_orders_two_streams(void **state)
 	ok(cuStreamWaitEvent(b, done, 0));
 	ok(cuMemcpyDtoDAsync(c, o, 4, b));
 	fails(cuStreamQuery(b), CUDA_ERROR_NOT_READY);
-	ok(cuEventDestroy(done)); /* the stream still waits */
+	ok(cuEventDestroy(done)); /* the stream still waits for the destroyed event */
 	raise_flag(flag);
 	ok(cuStreamSynchronize(b));
 	assert_int_equal(*copy, 1);

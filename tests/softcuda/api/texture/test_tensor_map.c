@@ -1,11 +1,11 @@
-/* test_tensor_map.c — tensor maps, which a kernel gets as a parameter; the calls check what the manual states. */
+/* test_tensor_map.c — tensor maps, which a kernel gets as a parameter; the calls check the requirements of the driver API manual. */
 #include "tests/softcuda/api/support.h"
 
 #include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Copies the box at (4, 3), 32 words, to out.  Hardware faults at coordinate 2, which is 8 bytes: each row starts at 16 bytes. */
+/* Copies the 32 words of the box at (4, 3) to out.  Column 4 is at byte 16 of a row: hardware faults at other multiples of 8 bytes. */
 static const char kernel[] =
 	".version 8.0\n.target sm_90\n.address_size 64\n"
 	".visible .entry k(.param .align 128 .b8 map[128], .param .u64 out) {\n"
@@ -30,7 +30,7 @@ static CUresult encode(CUtensorMap *map, CUdeviceptr tensor, cuuint64_t stride, 
 static void a_kernel_copies_a_box_by_a_map_in_its_parameters(void **state)
 {
 	_Alignas(64) unsigned char bytes[16 + sizeof(CUtensorMap)];
-	CUtensorMap *map = (void *)(bytes + 16); /* 64 is required only for a map in a kernel's memory */
+	CUtensorMap *map = (void *)(bytes + 16); /* misaligned: a map must be aligned to 64 only in a kernel's memory */
 	uint32_t words[16 * 9], got[32];
 	uint64_t second;
 	CUdeviceptr tensor, other, out;
@@ -47,7 +47,7 @@ static void a_kernel_copies_a_box_by_a_map_in_its_parameters(void **state)
 	ok(encode(map, other, 64, 8, CU_TENSOR_MAP_SWIZZLE_NONE));
 	ok(cuTensorMapReplaceAddress(map, (void *)(uintptr_t)tensor));
 	memcpy(&second, bytes + 16 + 8, sizeof second);
-	assert_int_equal(second, 0); /* this is not a field: CUTLASS clears a bit of these 64 bits in the maps of small tensors */
+	assert_int_equal(second, 0); /* these 64 bits contain no field: CUTLASS changes a bit of them in the maps of small tensors */
 	ok(cuModuleLoadData(&module, kernel));
 	ok(cuModuleGetFunction(&f, module, "k"));
 	ok(cuLaunchKernel(f, 1, 1, 1, 32, 1, 1, 0, NULL, (void *[]){ map, &out }, NULL));
@@ -80,7 +80,7 @@ static void impossible_maps_are_refused(void **state)
 
 static CUtensorMap last_map;
 
-/* Rows of 8 elements; the strides are multiples of 16, or of 32. */
+/* Encode a map of rows with 8 elements; `stride` is a multiple of 16, or of 32. */
 static CUresult encode_mode(CUdeviceptr tensor, int type, cuuint32_t rank, cuuint64_t stride, int interleave, int swizzle, int fill)
 {
 	const cuuint64_t dims[3] = { 8, 2, 2 }, strides[2] = { stride, 2 * stride };
@@ -91,7 +91,7 @@ static CUresult encode_mode(CUdeviceptr tensor, int type, cuuint32_t rank, cuuin
 				      (CUtensorMapFloatOOBfill)fill);
 }
 
-/* The requirements of the manual. */
+/* The requirements that are checked are those of cuTensorMapEncodeTiled in the driver API manual. */
 static void impossible_modes_are_refused(void **state)
 {
 	enum { NONE = CU_TENSOR_MAP_INTERLEAVE_NONE, BY_16 = CU_TENSOR_MAP_INTERLEAVE_16B, BY_32 = CU_TENSOR_MAP_INTERLEAVE_32B };
@@ -152,7 +152,7 @@ static void impossible_im2col_maps_are_refused(void **state)
 	fails(encode_pixels(NULL, tensor, -1, -1, 8, 64), CUDA_ERROR_INVALID_VALUE);
 	fails(encode_pixels(&map, tensor, -129, -1, 8, 64), CUDA_ERROR_INVALID_VALUE);
 	fails(encode_pixels(&map, tensor, -1, 128, 8, 64), CUDA_ERROR_INVALID_VALUE);
-	fails(encode_pixels(&map, tensor, 2, -4, 8, 64), CUDA_ERROR_INVALID_VALUE); /* no pixel is left of 6 */
+	fails(encode_pixels(&map, tensor, 2, -4, 8, 64), CUDA_ERROR_INVALID_VALUE); /* the box leaves no pixel of the 6 in a row */
 	fails(encode_pixels(&map, tensor, -1, -1, 257, 64), CUDA_ERROR_INVALID_VALUE);
 	fails(encode_pixels(&map, tensor, -1, -1, 8, 0), CUDA_ERROR_INVALID_VALUE);
 	fails(encode_pixels(&map, tensor, -1, -1, 8, 1025), CUDA_ERROR_INVALID_VALUE);

@@ -10,7 +10,7 @@ enum { MAX_READS = 64 };
 
 static CUdeviceptr results, coordinates;
 
-/* A kernel: thread n reads its four coordinates, executes `body`, which leaves the result in r0 to r3, and stores it. */
+/* Compile a kernel: thread n loads four coordinates, executes `body`, which sets r0 to r3, and stores these registers. */
 static CUfunction compile(const char *body, CUmodule *module)
 {
 	static const char frame[] = ".version 8.0\n.target sm_75\n.address_size 64\n"
@@ -122,12 +122,12 @@ static void linear_reads_weigh_neighbours_by_multiples_of_a_256th(void **state)
 	(void)state;
 	check_1d(CU_TR_ADDRESS_MODE_CLAMP, CU_TR_FILTER_MODE_LINEAR, 0, at, (float[]){ 10, 15, 17.5f, 50, 50, 10, 10 + 10 / 256.f, 10 }, 8);
 	check_1d(CU_TR_ADDRESS_MODE_BORDER, CU_TR_FILTER_MODE_LINEAR, 0, at,
-		 (float[]){ 8.5f, 11, 12.25f, 28.5f, 17.75f, 7.75f, 8 + 138 / 256.f, 8.5f }, 8); /* y is at the edge, too */
+		 (float[]){ 8.5f, 11, 12.25f, 28.5f, 17.75f, 7.75f, 8 + 138 / 256.f, 8.5f }, 8); /* the border also has weight in y */
 	check_1d(CU_TR_ADDRESS_MODE_WRAP, CU_TR_FILTER_MODE_LINEAR, 2, unit, (float[]){ 30, 10, 30, 15 }, 4);
 	check_1d(CU_TR_ADDRESS_MODE_MIRROR, CU_TR_FILTER_MODE_LINEAR, 2, unit, (float[]){ 10, 10, 50, 15 }, 4);
 }
 
-/* Lanes with one handle are read together, those with two handles of the same texture one by one. */
+/* Lanes with the same handle are read together; lanes with different handles of one texture are read one by one. */
 static void check_lanes(CUarray a, CUaddress_mode mode, CUfilter_mode filter, unsigned flags, const char *body)
 {
 	/* clang-format off */
@@ -354,7 +354,7 @@ static void levels_are_chosen_and_blended(void **state)
 	assert_true(fabsf(out[0][0] - 20) < 0.05f);
 	ok(cuTexObjectDestroy(t));
 	s.flags = 0;
-	ok(cuTexObjectCreate(&t, &r, &s, NULL)); /* NVIDIA documents that the flag must be set, and accepts this */
+	ok(cuTexObjectCreate(&t, &r, &s, NULL)); /* NVIDIA documents this flag as required, but its driver accepts 0 */
 	ok(cuTexObjectDestroy(t));
 	ok(cuMipmappedArrayDestroy(m));
 }
@@ -505,7 +505,7 @@ static const char reference_ptx[] = ".version 7.0\n.target sm_75\n.address_size 
 				    "mov.u64 o, t; tex.1d.v4.f32.f32 {r0, r1, r2, r3}, [o, {0f40200000}]; st.global.b32 [d+4], r0;\n"
 				    "suld.b.1d.b32.trap {x}, [s, {12}]; st.global.b32 [d+8], x; ret;\n}\n";
 
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations" /* cuda.h deprecates references */
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations" /* cuda.h deprecates texture references */
 static void references_of_a_module_are_bound_by_calls(void **state)
 {
 	const float data[4] = { 10, 20, 30, 50 };
@@ -519,7 +519,7 @@ static void references_of_a_module_are_bound_by_calls(void **state)
 
 	(void)state;
 	if (!on_software_driver())
-		skip(); /* newer drivers for newer GPUs have no references */
+		skip(); /* newer drivers have no texture references for newer GPUs */
 	ok(cuModuleLoadData(&module, reference_ptx));
 	ok(cuModuleGetFunction(&f, module, "k"));
 	ok(cuModuleGetTexRef(&t, module, "t"));

@@ -1,10 +1,10 @@
-/* multicast_program.c — two devices with a multicast object run one or two kernels, which the arguments name: what tools see of
+/* multicast_program.c — two devices with a multicast object run the kernels that the arguments name, to test what tools observe of
  * multimem.  tests/softcuda/tools/test_multicast.py runs it.
  *
  *     multicast_program [KERNEL:TARGET] ...        kernel k runs on device k % 2; all run at the same time
  *
  * TARGET: m the multicast address, 0 or 1 the address of device 0's or 1's memory, 0b or 1b another address of it, end the last 4 bytes, odd a misaligned address,
- * past the address behind the object, gone a multicast address that was unmapped, hole one where device 1 has no memory. */
+ * past the first address after the object, gone a multicast address that was unmapped, hole one where device 1 has no memory. */
 #include <cuda.h>
 
 #include <stdio.h>
@@ -18,12 +18,12 @@ enum { M2 = 2 << 20 };
 	".visible .entry " name "(.param .u64 x, .param .u64 out) { .reg .b64 %x, %o, %a; .reg .b32 %t, %v; .reg .pred %p;\n" \
 	"ld.param.u64 %x, [x]; ld.param.u64 %o, [out]; mov.u32 %t, %tid.x; mad.wide.u32 %a, %t, 4, %x; mad.wide.u32 %o, %t, 4, %o; add.u32 %t, %t, 1;\n" body \
 	" ret; }\n"
-static const char ptx[] = ".version 8.1\n.target sm_90\n.address_size 64\n" /* the lines after it, for reports: */
+static const char ptx[] = ".version 8.1\n.target sm_90\n.address_size 64\n" /* reports refer to the lines of this text: */
 	KERNEL("sum", "multimem.ld_reduce.weak.global.add.u32 %v, [%a]; st.global.u32 [%o], %v;")
 		KERNEL("put", "multimem.st.weak.global.u32 [%a], %t;") KERNEL("add", "multimem.red.relaxed.sys.global.add.u32 [%a], %t;")
 			KERNEL("wide", "multimem.st.weak.global.v4.f32 [%x], {%v, %v, %v, %v};") KERNEL("store", "st.global.u32 [%a], %t;")
 				KERNEL("load", "ld.global.u32 %v, [%a]; st.global.u32 [%o], %v;")
-	/* Data, then a flag; the other kernel waits for the flag. */
+	/* send stores data, then raises a flag; receive waits for the flag, then reads the data. */
 	KERNEL("send", "multimem.st.weak.global.u32 [%a], %t; multimem.red.release.sys.global.add.u32 [%x+256], 1;")
 		KERNEL("send_early", "multimem.st.weak.global.u32 [%a], %t; multimem.red.relaxed.sys.global.add.u32 [%x+256], 1;") KERNEL(
 			"receive", "again: ld.acquire.sys.global.u32 %v, [%x+256]; setp.ne.u32 %p, %v, 32; @%p bra again;"
@@ -57,7 +57,7 @@ static CUdeviceptr map(CUmemGenericAllocationHandle h, size_t bytes)
 	return p;
 }
 
-static CUdeviceptr at[2], other[2], multicast, gone; /* multicast: 4 MiB, of which the last 2 MiB have no memory */
+static CUdeviceptr at[2], other[2], multicast, gone; /* multicast: 4 MiB, whose last 2 MiB have no memory of device 1 */
 
 /* Make the multicast object.  The memory of each device also has a second address, as NCCL maps the memory of peers. */
 static void make_team(void)

@@ -141,7 +141,7 @@ static void refuses_impossible_memory_requests(void **state)
 	fails(try_create(CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT, 0, FD, M2), CUDA_ERROR_INVALID_VALUE);
 	fails(try_create(0, 0, FD, M2), CUDA_ERROR_INVALID_VALUE);
 	fails(try_create(9, 0, FD, M2), CUDA_ERROR_INVALID_VALUE);
-	if (on_software_driver()) /* NVIDIA's driver crashes on invented and stale handles */
+	if (on_software_driver()) /* NVIDIA's driver crashes on invalid and stale handles */
 		fails(cuMemRelease(12345), CUDA_ERROR_INVALID_VALUE);
 }
 
@@ -157,11 +157,11 @@ static void reserves_addresses_at_a_hint_and_alignment(void **state)
 	ok(cuMemAddressReserve(&a, M2, 1 << 30, 0, 0));
 	assert_int_equal(a % (1 << 30), 0);
 	fails(cuMemAddressReserve(&b, M2, 0, a + 4096, 0), CUDA_ERROR_INVALID_VALUE);
-	ok(cuMemAddressReserve(&b, M2, 0, a, 0)); /* the addresses of the hint are in use */
+	ok(cuMemAddressReserve(&b, M2, 0, a, 0)); /* the hinted addresses are in use, so others are returned */
 	assert_true(a != b);
 	ok(cuMemAddressFree(b, M2));
 	ok(cuMemAddressFree(a, M2));
-	ok(cuMemAddressReserve(&b, M2, 0, a, 0)); /* now the addresses are free, but a driver may ignore a hint */
+	ok(cuMemAddressReserve(&b, M2, 0, a, 0)); /* the hinted addresses are free now, but a driver may ignore a hint */
 	if (on_software_driver())
 		assert_true(a == b);
 	fails(cuMemAddressFree(b, 2 * M2), CUDA_ERROR_INVALID_VALUE);
@@ -212,10 +212,10 @@ static void unmaps_only_addresses_that_are_reserved(void **state)
 	fails(cuMemUnmap(p + 10, 1), CUDA_ERROR_INVALID_VALUE);
 	fails(cuMemUnmap((uintptr_t)on_the_stack, 4096), CUDA_ERROR_INVALID_VALUE);
 	fails(cuMemUnmap(0x10000, step), CUDA_ERROR_INVALID_VALUE);
-	ok(cuMemsetD8(p, 1, step)); /* the memory is still there */
+	ok(cuMemsetD8(p, 1, step)); /* the refused call has not unmapped the memory */
 	ok(cuMemFree(p));
 	ok(cuMemAddressReserve(&a, 2 * step, 0, 0, 0));
-	ok(cuMemUnmap(a, 2 * step)); /* nothing is mapped */
+	ok(cuMemUnmap(a, 2 * step)); /* nothing is mapped in the whole range */
 	fails(cuMemUnmap(a, SIZE_MAX), CUDA_ERROR_INVALID_VALUE);
 	ok(cuMemAddressFree(a, 2 * step));
 	fails(cuMemUnmap(a, 2 * step), CUDA_ERROR_INVALID_VALUE);
@@ -268,7 +268,7 @@ static void sets_access_of_whole_mappings_only(void **state)
 	ok(allow(a, 3 * M2, DEVICE, 0, RW));
 	ok(cuMemGetAccess(&flags, &device, a + 2 * M2));
 	assert_int_equal(flags, RW);
-	ok(cuMemsetD8(a, 3, 3 * M2)); /* across two mappings */
+	ok(cuMemsetD8(a, 3, 3 * M2)); /* the fill extends across two mappings */
 	ok(cuMemcpyDtoH(&byte, a + 3 * M2 - 1, 1));
 	assert_int_equal(byte, 3);
 	fails(cuMemsetD8(a, 3, 3 * M2 + 1), CUDA_ERROR_INVALID_VALUE);
@@ -481,7 +481,7 @@ static void a_kernel_with_read_access_faults_at_a_store(void **state)
 	ok(cuMemcpyDtoH(&out, a, 4));
 	launch(put, 1, 1, NULL, params);
 	fails(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
-	drop_mapping(a, M2); /* the calls of virtual memory management also work after a fault */
+	drop_mapping(a, M2); /* after the fault, the calls for virtual memory still work */
 }
 
 int main(void)

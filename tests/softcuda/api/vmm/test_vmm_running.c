@@ -36,7 +36,7 @@ static void map_new(CUdeviceptr a, CUmemLocationType type)
 		ok(allow(a, M2, HOST_NUMA, 0, RW));
 }
 
-/* Create n adjacent mappings of 2 MiB. */
+/* Create n adjacent mappings of 2 MiB, and return the first address. */
 static CUdeviceptr make(CUmemLocationType type, unsigned n)
 {
 	CUdeviceptr a;
@@ -148,7 +148,7 @@ static void a_kernel_can_use_adjacent_mappings_as_one_array(void **state)
 	drop(a, 2);
 }
 
-/* The kernel polls memory that is unmapped: the kernel faults, the process continues, and no call waits for the end of
+/* A kernel polls memory while the program unmaps it: the kernel faults, the process continues, and no call waits for the end of
  * the kernel. */
 static void a_kernel_faults_when_its_memory_is_unmapped(void **state)
 {
@@ -231,7 +231,7 @@ static void a_queued_copy_fails_when_its_memory_is_unmapped(void **state)
 
 static atomic_bool stop;
 
-/* Uses its own stream: a fill that waits for the other thread's fill could run after the unmapping, which would be a fault. */
+/* This thread needs its own stream: a fill that waits for the other thread's fill could run after the unmapping, and fault. */
 static void *copy_on(void *user)
 {
 	CUcontext ctx = ((void **)user)[0];

@@ -248,7 +248,7 @@ static void shares_both_ways(CUmemLocationType type)
 	close(fd);
 	ok(drop_piece(&p));
 	a = ask(&others[0], (struct request){ READ_WORD, 0, 0, RW }, -1);
-	assert_true(!a.result && a.value == 42); /* valid as long as any process maps it */
+	assert_true(!a.result && a.value == 42); /* the memory remains as long as any process maps it */
 	ok(ask(&others[0], (struct request){ DETACH, 0, 0, RW }, -1).result);
 }
 
@@ -357,7 +357,7 @@ static void refuses_descriptors_that_are_not_memory(void **state)
 	refuses_and_closes(make_memfd("x", M2, F_SEAL_SHRINK | F_SEAL_GROW));
 }
 
-/* Forged memfds: a wrong size, missing seals, a wrong name. */
+/* Memfds that the driver must not import: with a wrong size, without seals, or with a wrong name. */
 static void refuses_forged_memory(void **state)
 {
 	enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW };

@@ -213,10 +213,10 @@ typedef uint64_t reference_fn(uint64_t a, uint64_t b, uint64_t c, uint64_t e);
 struct op_case {
 	unsigned op, flags, n;
 	int64_t imm;
-	unsigned d_bits, bits[4]; /* widths of the destination and of a, b, c, e; 0: none */
+	unsigned d_bits, bits[4]; /* widths of the destination and of operands a, b, c, e; 0: not used */
 	struct operands values[4];
 	reference_fn *reference;
-	/* NULL: results must be equal in every bit; else decides whether a result is acceptable. */
+	/* Decides whether a result is acceptable; NULL: all bits must be equal to the reference's result. */
 	int (*accept)(uint64_t got, uint64_t expected);
 };
 

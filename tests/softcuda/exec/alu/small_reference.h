@@ -47,7 +47,7 @@ static inline uint32_t small_round(const struct small *f, float128 x, bool negat
 		return f->nan;
 	const float128 m = x < 0 ? -x : x;
 	const uint32_t sign = negative ? f->sign : 0;
-	uint32_t low = 0, high = f->greatest + 1; /* value(low) <= m < value(high); high may be beyond the greatest */
+	uint32_t low = 0, high = f->greatest + 1; /* value(low) <= m < value(high); high may be one above the greatest pattern */
 	while (high - low > 1) {
 		const uint32_t middle = (low + high) / 2;
 		if ((float128)small_magnitude(f, middle) <= m)
@@ -74,7 +74,7 @@ static inline uint32_t small_round(const struct small *f, float128 x, bool negat
 		up = false;
 		break;
 	}
-	if (m > (float128)1e300 * (float128)1e300 && !satfinite) /* x is infinite, not only too large */
+	if (m > (float128)1e300 * (float128)1e300 && !satfinite) /* x is infinite, and not just too large for the format */
 		return sign | f->infinity;
 	if (low + up > f->greatest)
 		return sign | (satfinite ? f->greatest : f->infinity);

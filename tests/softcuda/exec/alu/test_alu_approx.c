@@ -83,7 +83,7 @@ static void sine_and_cosine_errors_are_below_the_ulp_of_one(void **state)
 	(void)state;
 	for (const struct rig_build *b = rig_builds(); b->name; b++)
 		for (int n = -4000; n <= 4000; n++) {
-			const float x = (float)n * 0.00785398f; /* to 10 pi */
+			const float x = (float)n * 0.00785398f; /* from 0 to 10 pi */
 			assert_true(fabs((double)run_one(b, OP_SIN_APPROX, 0, x, 0) - sin((double)x)) < 0x1p-24);
 			assert_true(fabs((double)run_one(b, OP_COS_APPROX, 0, x, 0) - cos((double)x)) < 0x1p-24);
 		}

@@ -69,7 +69,7 @@ REF(r_shr)
 	return d;
 }
 
-REF(r_shf) /* flags: 1 shifts left, 2 wraps the amount */
+REF(r_shf) /* flags: bit 0 shifts left, bit 1 wraps the shift amount */
 {
 	UNUSED(e);
 	const unsigned by = now.flags & 2 ? c & 31 : c < 32 ? (unsigned)c : 32;
@@ -102,7 +102,7 @@ REF(r_prmt)
 	return d;
 }
 
-REF(r_prmt_mode) /* the ISA's tables: the byte selected for b3 b2 b1 b0 */
+REF(r_prmt_mode) /* the table of each mode in the PTX ISA: the byte selected for bytes b3, b2, b1 and b0 */
 {
 	static const char *const tables[][4] = {
 		[PRMT_F4E] = { "3210", "4321", "5432", "6543" }, [PRMT_B4E] = { "5670", "6701", "7012", "0123" },
@@ -164,7 +164,7 @@ REF(r_fns)
 			return (uint64_t)pos;
 	return UINT64_MAX;
 }
-REF(r_bfe) /* the ISA's loop; beyond 255 as observed on sm_90 */
+REF(r_bfe) /* as the loop in the PTX ISA; positions and lengths above 255 as observed on sm_90 */
 {
 	UNUSED(e);
 	const uint64_t cap = now.bits == 64 ? UINT32_MAX : 0xff, pos = b & cap, len = c & cap;
@@ -306,7 +306,7 @@ static void lop3_combines_with_a_predicate(void **state)
 			rig_set(r, SLOT_E, l, 1, l >> 1 & 1);
 			rig_set(r, SLOT_D2, l, 1, 0);
 		}
-		rig_run(r, b, OP_LOP3_OR, 0, 0, 0x80); /* a & b & c is 0: 5 & 4 & 1 */
+		rig_run(r, b, OP_LOP3_OR, 0, 0, 0x80); /* a & b & c is 0 where a, b, c are 5, 4 and 1 */
 		for (unsigned l = 0; l < LANES; l++)
 			assert_int_equal(rig_get(r, SLOT_D2, l, 1), l < 16 && (l >> 1 & 1));
 		rig_run(r, b, OP_LOP3_AND, 0, 0, 0xfe); /* a | b | c is never 0 */
@@ -424,15 +424,15 @@ static void the_carry_propagates_through_a_chain(void **state)
 				}
 }
 
-/* A subtraction adds the complement, so its carry is 1 without a borrow: addc after sub.cc, subc after add.cc.  An H200
- * gives these results for memory operands and for constants. */
+/* Subtraction adds the complement, so no borrow means that the carry is 1.  An addc may follow sub.cc, and a subc add.cc.  An H200
+ * gives the results below for operands in memory and for constants. */
 static void sums_and_differences_share_one_carry(void **state)
 {
 	static const struct {
 		unsigned first, second;
-		uint32_t a, b, c, d, want; /* a op b sets the carry, c op d reads it */
+		uint32_t a, b, c, d, want; /* a op b sets the carry, and c op d uses it */
 	} rows[] = {
-		{ OP_SUBC_32, OP_ADDC_32, 0, 0, 5, 9, 15 }, /* no borrow */
+		{ OP_SUBC_32, OP_ADDC_32, 0, 0, 5, 9, 15 }, /* a - b has no borrow, so the carry is 1 */
 		{ OP_SUBC_32, OP_ADDC_32, 0, 1, 5, 9, 14 },         { OP_SUBC_32, OP_SUBC_32, 5, 1, 9, 5, 4 },
 		{ OP_SUBC_32, OP_SUBC_32, 1, 5, 9, 5, 3 },          { OP_ADDC_32, OP_SUBC_32, 0, 0, 9, 5, 3 },
 		{ OP_ADDC_32, OP_SUBC_32, UINT32_MAX, 1, 9, 5, 4 }, { OP_ADDC_32, OP_ADDC_32, UINT32_MAX, 1, 9, 5, 15 },

@@ -334,7 +334,7 @@ static void logic_on_predicates_is_bitwise(void **state)
 	}
 }
 
-/* The parts are in slots 1 to 4 of the rig, the scalar in slot 0, the list in the constants. */
+/* The elements of the vector are in slots 1 to 4, the packed value is in slot 0, and the constants list the slots. */
 static void vectors_pack_and_unpack(void **state)
 {
 	(void)state;

@@ -1,4 +1,4 @@
-/* test_alu_convert.c — cvt between every pair of types, in every rounding. */
+/* test_alu_convert.c — cvt between every pair of types, in every rounding mode. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -92,7 +92,7 @@ static uint64_t to_slot(int128 x)
 {
 	const unsigned bits = int_bits(now.to);
 	const uint64_t u = cut((uint64_t)x, bits);
-	if (bits == 8 && int_signed(now.to)) /* extended to the 16-bit register */
+	if (bits == 8 && int_signed(now.to)) /* the register has 16 bits, so the sign is extended */
 		return cut((uint64_t)(int64_t)(int8_t)u, 16);
 	return u;
 }
@@ -126,7 +126,7 @@ static uint64_t nan_as_tf32(uint32_t u)
 	return (u >> 13 << 13) - (now.satfinite ? 1u << 13 : 0);
 }
 
-/* Observed on sm_90: bf16 is converted to f32 by a shift; a double NaN keeps its upper bits and becomes quiet. */
+/* Observed on sm_90: bf16 is converted to f32 by a shift; a NaN of f64 keeps its upper bits and becomes quiet. */
 static uint64_t nan_as_float(uint64_t a)
 {
 	const uint32_t sign = a >> 63 ? 1 : 0;
@@ -168,7 +168,7 @@ static uint64_t to_float(uint64_t a)
 		return nan_as_float(a);
 	if (now.to != KIND_F32 && now.to != KIND_F64) {
 		const unsigned round = now.round >= CONVERT_RNI ? CONVERT_RN : now.round;
-		if (now.round == CONVERT_RZ && isfinite(exact)) /* rounds towards zero: small_round() would return infinity */
+		if (now.round == CONVERT_RZ && isfinite(exact)) /* an overflow gives the greatest value; small_round() gives infinity */
 			return small_round(small_of(now.to), exact, negative, round, true);
 		return small_round(small_of(now.to), exact, negative, round, now.satfinite);
 	}
@@ -249,7 +249,7 @@ static void integers_become_floats_in_four_roundings(void **state)
 		for (unsigned k = 0; k < 4; k++)
 			for (uint8_t round = CONVERT_RN; round <= CONVERT_RP; round++) {
 				if (k < 2 &&
-				    round > CONVERT_RZ) /* the reference implements overflow only for rounding to nearest or zero */
+				    round > CONVERT_RZ) /* the reference handles overflow only for rounding to nearest or to zero */
 					continue;
 				now = (struct conversion){ .to = float_kinds[k], .from = from, .round = round };
 				check(OP_CVT_ANY);
@@ -272,7 +272,7 @@ static void floats_are_converted_between_formats(void **state)
 								   .relu = extra & 4,
 								   .satfinite = extra & 8 };
 					if (now.to == KIND_TF32 && now.from != KIND_F32)
-						continue; /* not in PTX */
+						continue; /* PTX does not have this combination */
 					const bool wide = now.to == KIND_F32 || now.to == KIND_F64;
 					if ((wide && (round == CONVERT_RNA || now.satfinite)) ||
 					    (!wide && (round == CONVERT_RM || round == CONVERT_RP)))
@@ -409,7 +409,7 @@ static void check_same(const struct rig_build *b, unsigned fast, unsigned genera
 	}
 }
 
-/* Sources of the vectorised pairs: the edge values, then values whose exponents are those of f16 and f8. */
+/* Make source n of the conversions of pairs: first the edge values, then random values with exponents of f16 and f8. */
 static uint32_t pair_source(unsigned n)
 {
 	const unsigned n_edges = sizeof(f32_values) / sizeof(f32_values[0]);

@@ -55,8 +55,8 @@ static float no_subnormal(float x)
 
 static const int modes[] = { FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD };
 
-/* .ftz of a result r, as observed on sm_90: zero if it is below the least normal number after rounding to 24 bits with unlimited
- * exponent.  long double represents a product exactly, and quotients and fused sums precisely enough. */
+/* Apply .ftz to a result r as observed on sm_90: zero if the result is below the least normal number after rounding to 24 bits
+ * with unlimited exponent.  long double represents a product exactly, and quotients and fused sums precisely enough. */
 static float no_tiny(float r, float x, float y, float z)
 {
 	if (!(now.flags & FLAG_FTZ) || fabsf(r) != 0x1p-126f)
@@ -147,7 +147,7 @@ static uint64_t f64_reference(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 		break;
 	}
 	fesetround(FE_TONEAREST);
-	if (isnan(r)) /* as observed on sm_90 */
+	if (isnan(r)) /* this NaN is what sm_90 returns */
 		return now.kind >= DIV ? f64_nan(a, b, c) : f64_nan(b, c, a);
 	return bits64(r);
 }
@@ -285,7 +285,7 @@ static uint64_t extreme(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 {
 	(void)c, (void)e;
 	const uint64_t sign = now_bits == 32 ? 0x80000000 : (uint64_t)1 << 63;
-	const uint64_t nan = now_bits == 32 ? 0x7fffffff : b | 0x0008000000000000; /* f64: as observed on sm_90 */
+	const uint64_t nan = now_bits == 32 ? 0x7fffffff : b | 0x0008000000000000; /* the NaN of f64 is what sm_90 returns */
 	double x = now_bits == 32 ? (double)no_subnormal(f32_of(a)) : f64_of(a);
 	double y = now_bits == 32 ? (double)no_subnormal(f32_of(b)) : f64_of(b);
 	const bool sign_of_result = (signbit(x) != 0) != (signbit(y) != 0);
@@ -340,7 +340,7 @@ static void min_and_max_prefer_numbers_and_order_zeros(void **state)
 static uint64_t negated(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 {
 	(void)b, (void)c, (void)e;
-	if (isnan(now_bits == 32 ? (double)f32_of(a) : f64_of(a))) /* as observed on sm_90; also in magnitude() */
+	if (isnan(now_bits == 32 ? (double)f32_of(a) : f64_of(a))) /* like sm_90; also in magnitude() */
 		return now_bits == 32 ? 0x7fffffff : a | 0x0008000000000000;
 	return now_bits == 32 ? bits32(no_subnormal(f32_of(a))) ^ 0x80000000 : a ^ (uint64_t)1 << 63;
 }

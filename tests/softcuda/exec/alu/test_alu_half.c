@@ -1,4 +1,4 @@
-/* test_alu_half.c — f16 and bf16 arithmetic; the reference searches the nearest of all values of the format. */
+/* test_alu_half.c — f16 and bf16 arithmetic; the reference finds the nearest of all values of the format. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -40,7 +40,7 @@ static uint64_t arithmetic(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 			const bool z_negative = signbit((double)z);
 			negative = r == 0 && z == 0 ? product_negative && z_negative : r + z < 0;
 			const bool lost = r + z == r && z != 0 &&
-					  isfinite((double)r); /* a bf16 addend beyond 113 bits still breaks a tie */
+					  isfinite((double)r); /* z is too small for the 113 bits of the sum, but can break a tie */
 			r = lost ? r + (r < 0 ? -r : r) * (z > 0 ? 0x1p-100 : -0x1p-100) : r + z;
 		}
 	} else {
@@ -50,7 +50,7 @@ static uint64_t arithmetic(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 		negative = r < 0 || (r == 0 && sign_of_zero(x, y));
 	}
 	uint64_t h;
-	const float128 m = r < 0 ? -r : r; /* .ftz: below the least normal number after rounding to 11 bits with unlimited exponent */
+	const float128 m = r < 0 ? -r : r; /* .ftz: zero if below the least normal number when rounded to 11 bits with unlimited exponent */
 	if (now.flags & FLAG_FTZ && m < (float128)0x1p-14 - (float128)0x1p-26)
 		r = 0;
 	if (now.flags & FLAG_SAT)
@@ -77,7 +77,7 @@ static uint64_t extreme(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 		a &= 0x7fff;
 		b &= 0x7fff;
 	}
-	/* sign and magnitude as one ordered integer */
+	/* map sign and magnitude to one ordered integer */
 	const int64_t x = a & 0x8000 ? -(int64_t)(a & 0x7fff) - 1 : (int64_t)a;
 	const int64_t y = b & 0x8000 ? -(int64_t)(b & 0x7fff) - 1 : (int64_t)b;
 	const uint64_t m = nan_a ? b : nan_b ? a : (x < y) == (now.kind == MIN) ? a : b;
@@ -93,7 +93,7 @@ static uint64_t pair_of(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 static const uint64_t half_addends[] = { 0, 0x8000, 1, 0x3c00, 0xbf80, 0x7bff, 0xfc00, 0x7e00, 0x1400, 0x83ff };
 static const uint64_t half_pairs[] = { 0x3c003f80, 0x00018001, 0x7bffff7f, 0x7e003c01, 0x80000000, 0x03ff0080, 0xfc007f80, 0x42484049 };
 
-/* Operations in the order F16, F16X2, BF16, BF16X2. */
+/* Check four operations, first_op for F16 and the next ones for F16X2, BF16 and BF16X2. */
 static void check(unsigned first_op, unsigned kind, unsigned flags, unsigned flags_bf16, unsigned sources)
 {
 	now.kind = kind;
@@ -193,7 +193,7 @@ static void neg_and_abs_change_every_sign_except_that_of_nan(void **state)
 		}
 }
 
-/* Within one unit of the last place; PTX's bounds are 2^-9.9 and 2^-7. */
+/* True if the results differ by at most one unit of the last place; PTX's bounds are 2^-9.9 and 2^-7. */
 static int within_one(uint64_t got, uint64_t want)
 {
 	return ((got ^ want) & 0x8000) == 0 && got - want + 1 <= 2;

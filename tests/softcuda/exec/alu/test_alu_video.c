@@ -28,7 +28,7 @@ static void scalar_forms_select_saturate_and_combine(void **state)
 	enum { D = VIDEO_D_SIGNED, A = VIDEO_A_SIGNED, B = VIDEO_B_SIGNED, SAT = VIDEO_SAT };
 	/* clang-format off */
 	static const struct { struct video v; uint32_t a, b, c, d; } rows[] = {
-		/* byte 0xff of a is -1 if signed (sum 254), 255 if unsigned (sum 510) */
+		/* byte 0xff of a is -1 if it is signed (the sum is 254), and 255 if it is unsigned (the sum is 510) */
 		{ { .op = VIDEO_ADD, .flags = D | A, .a_selector = GPUL_PTX_SEL_B3, .b_selector = GPUL_PTX_SEL_B0 }, 0xff000000, 0xff, 0, 254 },
 		{ { .op = VIDEO_ADD, .a_selector = GPUL_PTX_SEL_B3, .b_selector = GPUL_PTX_SEL_B0 }, 0xff000000, 0xff, 0, 510 },
 		/* 2^31 - 1 + 1 saturates as s32, and wraps without .sat */
@@ -41,13 +41,13 @@ static void scalar_forms_select_saturate_and_combine(void **state)
 		/* the sum is clamped to an unsigned byte, which is merged into byte 2 of c */
 		{ { .op = VIDEO_ADD, .flags = SAT, .second = VIDEO_MERGE, .d_selector = GPUL_PTX_SEL_B2 }, 200, 100, 0x11223344, 0x11ff3344 },
 		{ { .op = VIDEO_SUB, .flags = D | A | B | SAT, .second = VIDEO_MERGE, .d_selector = GPUL_PTX_SEL_H1 },
-		  0, 40000, 0x11223344, 0x00003344 },  /* observed on sm_90: for .h1 the limit is 0 */
+		  0, 40000, 0x11223344, 0x00003344 },  /* observed on sm_90: .h1 saturates to 0 */
 		{ { .op = VIDEO_SUB, .flags = D | A | B | SAT, .second = VIDEO_MERGE, .d_selector = GPUL_PTX_SEL_B2 },
-		  0, 40000, 0x11223344, 0x117f3344 },  /* observed on sm_90: limited from above only, as unsigned */
-		/* observed on sm_90: the result of a shift is clamped to 32 bits, then truncated to the part */
+		  0, 40000, 0x11223344, 0x117f3344 },  /* observed on sm_90: only the upper limit applies, as if unsigned */
+		/* observed on sm_90: the result of a shift is clamped to 32 bits, then truncated to the selected half word */
 		{ { .op = VIDEO_SHR, .flags = SAT, .second = VIDEO_MERGE, .d_selector = GPUL_PTX_SEL_H0 }, 0xdeadbeef, 0, 0x11223344, 0x1122beef },
 		{ { .op = VIDEO_SHR, .flags = D | SAT, .second = VIDEO_MERGE, .d_selector = GPUL_PTX_SEL_H0 }, 0x80000000, 0, 1, 0xffff },
-		/* observed on sm_90: before a second operation, .sat limits an unsigned first result from below only */
+		/* observed on sm_90: before a second operation, .sat applies only the lower limit to an unsigned first result */
 		{ { .op = VIDEO_ADD, .flags = SAT, .second = VIDEO_2ND_ADD }, 0xffffffff, 1, 5, 5 },
 		{ { .op = VIDEO_SUB, .flags = SAT, .second = VIDEO_2ND_ADD }, 3, 5, 7, 7 },
 		{ { .op = VIDEO_ABSDIFF, .flags = A | SAT, .second = VIDEO_2ND_MAX }, 0xffffffff, 0xffffffff, 1, 0 },
@@ -68,7 +68,7 @@ static void scalar_forms_select_saturate_and_combine(void **state)
 		{ { .op = VIDEO_ABSDIFF, .flags = A, .second = VIDEO_2ND_MAX }, 0xffffffff, 0xffffffff, 1, 0 },
 		{ { .op = VIDEO_ABSDIFF, .flags = D | A | B, .second = VIDEO_2ND_MIN }, 0, 0x80000000, 0, 0 },
 		{ { .op = VIDEO_SHL }, 1, 40, 0, 0 }, { { .op = VIDEO_SHL, .flags = VIDEO_WRAP }, 1, 40, 0, 256 },
-		/* observed on sm_90: with .sat, bits that are shifted out of 34 bits are lost */
+		/* observed on sm_90: with .sat, the intermediate result has 34 bits, and bits shifted beyond them are lost */
 		{ { .op = VIDEO_SHL, .flags = SAT }, 0x80000000, 7, 0, 0 }, { { .op = VIDEO_SHL, .flags = SAT }, 3, 31, 0, 0xffffffff },
 		{ { .op = VIDEO_SHL, .flags = D | A | SAT }, 0x12345678, 8, 0, 0x80000000 },
 		{ { .op = VIDEO_SHR, .flags = A | D }, 0x80000000, 40, 0, 0xffffffff }, { { .op = VIDEO_SHR }, 0x80000000, 31, 0, 1 },
@@ -76,8 +76,8 @@ static void scalar_forms_select_saturate_and_combine(void **state)
 		{ { .op = VIDEO_SET, .compare = CMP_LT }, 0xffffffff, 0, 0, 0 },
 		{ { .op = VIDEO_MAD, .flags = A | B }, 0xfffffffe, 3, 10, 4 }, { { .op = VIDEO_MAD, .shift = 7 }, 1000, 1000, 24, 7812 },
 		{ { .op = VIDEO_MAD, .flags = VIDEO_NEG_PRODUCT }, 6, 7, 50, 8 }, { { .op = VIDEO_MAD, .flags = VIDEO_PLUS_ONE }, 6, 7, 0, 43 },
-		/* observed on sm_90: 32-bit operands are signed whatever their types; unsigned types shift
-		 * zeros in and clamp to u32 */
+		/* observed on sm_90: 32-bit operands are signed whatever their types; with unsigned types, the result is shifted
+		 * logically, and clamped to u32 */
 		{ { .op = VIDEO_MAD, .flags = SAT }, 0xffffffff, 0xffffffff, 5, 6 },
 		{ { .op = VIDEO_MAD, .flags = SAT }, 0, 0, 0x80000000, 0 },
 		{ { .op = VIDEO_MAD, .flags = SAT, .shift = 15 }, 0, 0, 0x80000000, 0xffffffff },

@@ -4,7 +4,7 @@
 
 #include <cmocka.h>
 
-/* A table of functions that the kernel does not name; each needs constants and special registers that the kernel does not use. */
+/* A table of functions that the kernel does not call by name; each uses constants and special registers that the kernel does not. */
 #define TABLE \
 	".func (.param .b32 r) helper() { .reg .b32 a; mov.u32 a, %warpid; add.u32 a, a, 40000; st.param.b32 [r], a; ret; }\n" \
 	".func (.param .b32 r) lane() { .reg .b32 a; mov.u32 a, %laneid; add.u32 a, a, 10000; st.param.b32 [r], a; ret; }\n" \
@@ -15,7 +15,7 @@
 	".func (.param .b32 r) wide() { .reg .b64 a; .reg .b32 b; add.u32 b, a, 1; ret; }\n" \
 	".global .b64 table[5] = { lane, block, nested, own, wide };\n" \
 	".shared .b32 first[25];\n"
-/* u = table[%x](); the prototype is a row that the body adds. */
+/* Calls table[%x]() and sets u to the result; the body of the test adds a line with the prototype. */
 #define CALL \
 	"{ .reg .b64 f, a; .reg .b32 u; .param .b32 r; mad.lo.u64 a, %x, 8, table; ld.global.b64 f, [a]; " \
 	"p: .callprototype (.param .b32 _) _ (); call (r), f, (), p; ld.param.b32 u, [r]; st.global.u32 [%mine], u; } "

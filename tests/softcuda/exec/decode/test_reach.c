@@ -1,4 +1,4 @@
-/* test_reach.c — an instruction that is not interpreted refuses the kernels that call its function by name, and no others; a call
+/* test_reach.c — an instruction that is not interpreted makes only the kernels fail to load that call its function by name; a call
  * through a pointer fails when the instruction is executed. */
 #include "tests/softcuda/exec/engine_rig.h"
 
@@ -6,7 +6,7 @@
 
 /* A function with a tcgen05 instruction, which is not interpreted; it is line 4 of every text. */
 #define TCGEN05 ".func (.param .b32 r) wide(.param .b64 x) { tcgen05.wait::ld.sync.aligned; ret; }\n"
-/* Calls table[x]: same returns, wide executes an instruction that is not interpreted. */
+/* Kernel that calls table[x]: `same` returns, `wide` executes an instruction that is not interpreted. */
 #define TABLE \
 	".func (.param .b32 r) same(.param .b64 x) { st.param.b32 [r], 5; ret; }\n" \
 	".func caller(.param .b64 x) { .param .b32 r; call (r), wide, (x); ret; }\n" \
@@ -66,7 +66,7 @@ static void a_call_through_a_pointer_fails_when_the_instruction_is_executed(void
 	rig_close(r);
 }
 
-/* The call of `wide` by its name is in a function that is called through a pointer. */
+/* A function that is called through a pointer calls `wide` by name. */
 static void so_does_a_call_by_name_behind_the_pointer(void **state)
 {
 	struct rig *r = rig_open(PTX_HEADER TCGEN05 TABLE KERNEL_OUT("k") LOAD_POINTER
@@ -89,7 +89,7 @@ static void calltargets_are_pointers_too(void **state)
 	rig_close(r);
 }
 
-/* The guard still holds: only lanes with a true predicate execute the instruction; and the code behind it is decoded. */
+/* Only lanes whose guard is true execute the refused instruction; the code after it is decoded. */
 static void a_guarded_instruction_fails_if_its_guard_is_true(void **state)
 {
 	struct rig *r = rig_open(PTX_HEADER
@@ -107,7 +107,7 @@ static void a_guarded_instruction_fails_if_its_guard_is_true(void **state)
 	rig_close(r);
 }
 
-/* cp.async.bulk with .ignore_oob (PTX 9.2) has two more operands. */
+/* cp.async.bulk with .ignore_oob (PTX 9.2) has two operands more, and is not interpreted. */
 static void an_unknown_modifier_refuses_only_its_kernel(void **state)
 {
 	char *why = rig_refusal(PTX_HEADER KERNEL_OUT("k") "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes.ignore_oob "

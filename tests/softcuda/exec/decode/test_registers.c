@@ -1,4 +1,4 @@
-/* test_registers.c — registers that share places in a frame: few places, and the same results. */
+/* test_registers.c — registers whose lifetimes do not overlap share storage in the frame: frames are small, and results are the same. */
 #include "tests/softcuda/exec/engine_rig.h"
 
 #include <cmocka.h>
@@ -6,14 +6,14 @@
 #include "softcuda/exec/observer_internal.h"
 #include "softcuda/exec/program_internal.h"
 
-enum { N = 300, LANES_USED = 32 }; /* N registers of 32 lanes are far more than a small frame */
+enum { N = 300, LANES_USED = 32 }; /* without sharing, N registers of 32 lanes would need far more than a small frame */
 
 static uint32_t frame_bytes(const struct rig *r)
 {
 	return gpul_exec_find_kernel(r->program, "k")->code->frame_bytes;
 }
 
-/* PTX text that grows. */
+/* A growing buffer of PTX text. */
 struct text {
 	char *at;
 	size_t n, room;
@@ -35,7 +35,7 @@ static void add(struct text *t, const char *fmt, ...)
 	va_end(args);
 }
 
-/* A kernel with registers %s0 to %s299, and the thread's number in %t. */
+/* Begin a kernel with registers %s0 to %s299; %t is the thread's number. */
 static struct text begin(void)
 {
 	struct text t = { 0 };
@@ -88,8 +88,8 @@ static void a_long_chain_needs_few_places(void **state)
 	rig_close(r);
 }
 
-/* Each thread runs the loop l % 5 times; %a is set before the loop and read after it, %b and %n change in it, %b only in some
- * iterations. */
+/* Each thread runs the loop l % 5 times.  %a is set before the loop and read after it; %b and %n change in the loop, %b only in
+ * some iterations. */
 static void values_live_around_and_through_a_loop_are_kept(void **state)
 {
 	struct text t = begin();
@@ -139,7 +139,7 @@ static void a_value_of_the_last_iteration_is_kept(void **state)
 	rig_close(r);
 }
 
-/* Lanes of one warp take four paths, whose registers share the same places, and meet again with one result. */
+/* Lanes of one warp take four paths, whose registers share storage, and then reconverge with one result. */
 static void lanes_on_different_ways_do_not_disturb_each_other(void **state)
 {
 	struct text t = begin();
@@ -161,7 +161,7 @@ static void lanes_on_different_ways_do_not_disturb_each_other(void **state)
 	rig_close(r);
 }
 
-/* A guarded instruction writes only some lanes: the others keep the register's value from the previous iteration. */
+/* A guarded instruction writes only some lanes; the other lanes keep the value that the register had in the previous iteration. */
 static void lanes_whose_guard_is_false_keep_their_value(void **state)
 {
 	struct text t = begin();
@@ -203,7 +203,7 @@ static void results_of_a_vector_do_not_take_the_places_of_its_sources(void **sta
 	rig_close(r);
 }
 
-/* Results of another width do not take the place of a source, which the handler reads while it writes. */
+/* A result must not share storage with a source of another width, because the handler still reads the source while it writes. */
 static void widths_are_kept_apart(void **state)
 {
 	struct text t = begin();
@@ -229,7 +229,7 @@ static void widths_are_kept_apart(void **state)
 	rig_close(r);
 }
 
-/* Parameters and results of a device function in registers are written and read by the call. */
+/* Parameters and results of a device function are in registers, which the call writes and reads. */
 static void parameters_and_results_in_registers_are_kept(void **state)
 {
 	struct text t = { 0 };

@@ -1,4 +1,4 @@
-/* test_select.c — the operation that selection finds for an instruction, and the forms that it refuses. */
+/* test_select.c — which operation is selected for an instruction, and which forms are refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 #include "softcuda/exec/engine_internal.h"
 #include "softcuda/exec/exec_select_internal.h"
 
-/* One instruction in a kernel that declares registers of every width. */
+/* Parse one instruction, in a kernel that declares registers of every width. */
 static gpul_ptx_module *parse_one(const char *instruction)
 {
 	char text[1024];

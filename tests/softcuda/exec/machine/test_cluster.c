@@ -1,4 +1,4 @@
-/* test_cluster.c — clusters of several blocks: their numbers, barrier, and access to each other's shared memory. */
+/* test_cluster.c — clusters of several blocks: cluster registers, the cluster barrier, and access to the shared memory of other blocks. */
 #include "tests/softcuda/exec/engine_rig.h"
 
 #include <cmocka.h>
@@ -49,7 +49,7 @@ static void threads_add_to_a_counter_of_the_first_block(void **state)
 	rig_close(r);
 }
 
-/* Each block copies 256 bytes into the other, whose mbarrier waits for them and for an arrival of the first thread there. */
+/* Each block copies 256 bytes to the other block, whose mbarrier waits for these bytes and for an arrival of its own first thread. */
 static void a_copy_arrives_at_the_mbarrier_of_another_block(void **state)
 {
 	struct rig *r = rig_open(PTX_HEADER CLUSTER(

@@ -1,4 +1,4 @@
-/* test_launch.c — launches: concurrent, aborted, persistent, invalid; and programs that are refused. */
+/* test_launch.c — launches: concurrent, aborted, persistent and invalid ones; and programs that are refused. */
 #include "tests/softcuda/exec/engine_rig.h"
 
 #include <sched.h>
@@ -59,7 +59,7 @@ static void blocks_of_a_grid_all_run(void **state)
 		assert_int_equal(out[n], n);
 	l = rig_start(r, "number", 3, 100, 0, out, 0);
 	assert_true(gpul_exec_launch_wait(l, -1, NULL));
-	/* ld.param twice, mov, mov, mov, mad, mad, st, ret: 9 */
+	/* the 9 instructions of the kernel: ld.param twice, mov, mov, mov, mad, mad, st, ret */
 	assert_int_equal(gpul_exec_launch_instructions(l), 9 * 300);
 	gpul_exec_launch_release(l);
 	rig_close(r);

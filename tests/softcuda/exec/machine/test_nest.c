@@ -1,4 +1,4 @@
-/* test_nest.c — launches by kernels: their order, their end, streams, events, errors and faults. */
+/* test_nest.c — kernels launched by kernels: their order, completion, streams, events, errors and faults. */
 #include "tests/softcuda/exec/engine_rig.h"
 
 #include <cmocka.h>
@@ -14,7 +14,7 @@
 	".extern .func (.param .b32 v) __cudaCDP2EventCreateWithFlags (.param .b64 e, .param .b32 f);\n" \
 	".extern .func (.param .b32 v) __cudaCDP2EventRecord (.param .b64 e, .param .b64 s);\n"
 
-/* launch(): what nvcc generates for kernel<<<grid, block, 0, stream>>>(out, x). */
+/* PTX function launch(): what nvcc generates for kernel<<<grid, block, 0, stream>>>(out, x). */
 #define LAUNCHER \
 	".func launch (.reg .b64 kernel, .reg .b32 grid, .reg .b32 block, .reg .b64 out, .reg .b64 x, .reg .b64 stream) {\n" \
 	".reg .pred none; .reg .b64 at; .param .b64 f; .param .align 4 .b8 g[12]; .param .align 4 .b8 b[12]; .param .b32 s; " \
@@ -25,12 +25,12 @@
 	"setp.eq.u64 none, at, 0; @none ret; st.u64 [at], out; st.u64 [at+8], x; st.param.b64 [p], at; st.param.b64 [q], stream;\n" \
 	"call.uni (e), __cudaCDP2LaunchDeviceV2, (p, q); ret; }\n"
 #define HEAD                           PTX_HEADER EXTERNS LAUNCHER
-/* Launch kernel(%o, x); the stream is %d8; grid, block and x are registers or immediates. */
+/* Launch kernel(%o, x) in the stream %d8; grid, block and x may be registers or immediates. */
 #define LAUNCH(kernel, grid, block, x) "mov.u64 %d9, " kernel "; call launch, (%d9, " grid ", " block ", %o, " x ", %d8);\n"
 #define DEFAULT_STREAM                 "mov.u64 %d8, 0;\n"
 #define TAIL                           "mov.u64 %d8, 3;\n"
 #define FIRE_AND_FORGET                "mov.u64 %d8, 4;\n"
-/* Create a stream or an event with flags; its handle is in `to`. */
+/* Create a stream or an event with these flags; store its handle in `to`. */
 #define CREATE(call, flags, to) \
 	"{ .local .align 8 .b8 h[8]; .reg .b64 at; .param .b64 p; .param .b32 q; .param .b32 v; cvta.local.u64 at, h;\n" \
 	"st.param.b64 [p], at; st.param.b32 [q], " flags "; call.uni (v), " call ", (p, q); ld.u64 " to ", [at]; }\n"
@@ -44,7 +44,7 @@
 	"st.param.b32 [f], 0; call.uni (v), __cudaCDP2StreamWaitEvent, (p, q, f); }\n"
 #define LAST_ERROR(to) "{ .param .b32 v; call.uni (v), __cudaCDP2GetLastError, (); ld.param.b32 " to ", [v]; }\n"
 
-/* out[0] = out[0] * 3 + x: the result shows the order. */
+/* out[0] = out[0] * 3 + x, so the result depends on the order of the launches. */
 #define CHAIN \
 	KERNEL_OUT("chain") "ld.global.u32 %r1, [%o]; cvt.u32.u64 %r2, %x; mad.lo.u32 %r1, %r1, 3, %r2; st.global.u32 [%o], %r1; ret; }\n"
 #define COUNT   KERNEL_OUT("count") "atom.global.add.u32 %r1, [%o], 1; ret; }\n"
@@ -103,7 +103,7 @@ static void a_thousand_threads_launch_at_once(void **state)
 
 static void a_tail_launch_begins_after_all_children(void **state)
 {
-	/* the tail is launched first, and a child launches too; out[1] and out[2] are the values that the tail launches read */
+	/* the tail launch comes first, and a child launches too; out[1] and out[2] are the values that the tail launches read */
 	struct rig *r = rig_open(HEAD COUNT KERNEL_OUT("first") "ld.global.u32 %r1, [%o]; st.global.u32 [%o+4], %r1; ret; }\n" KERNEL_OUT(
 		"second") "ld.global.u32 %r1, [%o+4]; add.u32 %r1, %r1, 1; st.global.u32 [%o+8], %r1; ret; }\n" KERNEL_OUT("child")
 					 DEFAULT_STREAM LAUNCH("count", "8", "32", "%x") "ret; }\n" KERNEL_OUT("parent")
@@ -144,7 +144,7 @@ static void an_event_orders_two_streams(void **state)
 		assert_int_equal(r->fault.kind, GPUL_EXEC_OK);
 		assert_int_equal(out[0], chained(5, 0, 3));
 		assert_int_equal(out[1], 0);
-		assert_int_equal(out[2], 400); /* cudaErrorInvalidResourceHandle: it was destroyed before */
+		assert_int_equal(out[2], 400); /* cudaErrorInvalidResourceHandle: the event was already destroyed */
 	}
 	rig_close(r);
 }
@@ -162,7 +162,7 @@ static void a_fault_of_a_child_is_one_of_the_launch(void **state)
 		rig_run(r, "parent", 1, 1, out, 64);
 		assert_int_equal(r->fault.kind, GPUL_EXEC_ILLEGAL_ADDRESS);
 		assert_non_null(strstr(r->fault.text, "faulty, block 0, thread 0"));
-		assert_int_equal(out[0], 0); /* the tail did not begin */
+		assert_int_equal(out[0], 0); /* the tail launch has not started */
 	}
 	rig_run(r, "count", 1, 1, out, 0);
 	assert_int_equal(r->fault.kind, GPUL_EXEC_OK);
@@ -213,7 +213,7 @@ static void destroying_the_machine_ends_children(void **state)
 
 static void launches_nest_24_deep(void **state)
 {
-	/* each level counts, launches itself, and the level whose launch fails writes the error */
+	/* each level counts itself and launches the next level; the level whose launch fails stores the error */
 	struct rig *r = rig_open(
 		HEAD KERNEL_OUT("level") "atom.global.add.u32 %r1, [%o], 1;\n" DEFAULT_STREAM LAUNCH("level", "1", "1", "%x")
 			LAST_ERROR("%r2") "setp.ne.u32 %p1, %r2, 0; @%p1 st.global.u32 [%o+4], %r2;\n" LAST_ERROR(
@@ -226,7 +226,7 @@ static void launches_nest_24_deep(void **state)
 	assert_int_equal(r->fault.kind, GPUL_EXEC_OK);
 	assert_int_equal(out[0], 25);
 	assert_int_equal(out[1], 65); /* cudaErrorLaunchMaxDepthExceeded */
-	assert_int_equal(out[2], 0);  /* the first cudaGetLastError() has reset it */
+	assert_int_equal(out[2], 0);  /* the first cudaGetLastError() has reset the error */
 	rig_close(r);
 }
 
@@ -264,7 +264,7 @@ static void a_wrong_launch_is_an_error_of_its_thread(void **state)
 		assert_int_equal(out[4], 0);
 		assert_int_equal(out[5], rows[k].error);
 		assert_int_equal(out[6], 0);
-		assert_int_equal(out[1], rows[k].error ? 'I' : 's'); /* of cudaErrorI..., cudaSuccess */
+		assert_int_equal(out[1], rows[k].error ? 'I' : 's'); /* character 9 of the error's name, cudaErrorI... or cudaSuccess */
 		assert_int_equal(out[0], !rows[k].error);
 		rig_close(r);
 	}
@@ -272,7 +272,8 @@ static void a_wrong_launch_is_an_error_of_its_thread(void **state)
 
 static void launches_that_wait_are_limited(void **state)
 {
-	/* the first child waits until out[2] is not 0; of the other launches 4 fit; the parent reports the error, then lets the child end */
+	/* the first child waits until out[2] is not 0; 4 more launches fit into the limit; the parent stores the error, then ends
+	 * the child */
 	struct rig *r = rig_open_options(
 		HEAD CHAIN FOREVER KERNEL_OUT("parent") DEFAULT_STREAM LAUNCH("forever", "1", "1", "%x") "mov.u64 %d1, 0; $next:\n" LAUNCH(
 			"chain", "1", "1",
@@ -291,7 +292,8 @@ static void launches_that_wait_are_limited(void **state)
 
 static void copies_and_fills_run_in_their_stream(void **state)
 {
-	/* a kernel that counts out[0] up, a copy of 3,000 rows from out to x with other pitches, a fill of x, a copy beyond its end */
+	/* the parent launches a kernel that increments out[0], a copy of 3,000 rows from out to x with other pitches, a fill of x,
+	 * and a copy past the end of x */
 	static const char externs[] =
 		".extern .func (.param .b32 v) __cudaCDP2Memcpy2DAsync (.param .b64 a, .param .b64 b, .param .b64 c, .param .b64 d, .param .b64 e, "
 		".param .b64 f, .param .b32 g, .param .b64 h);\n"
@@ -321,7 +323,7 @@ static void copies_and_fills_run_in_their_stream(void **state)
 		fail_msg("%s", r->fault.text);
 	assert_int_equal(from[16] | from[20], 0);
 	assert_int_equal(from[24], 12); /* cudaErrorInvalidPitchValue */
-	assert_int_equal(to[0], 32);    /* the copy began after the kernel */
+	assert_int_equal(to[0], 32);    /* the copy ran after the kernel */
 	for (unsigned y = 1; y < 3000; y++)
 		for (unsigned x = 0; x < 16; x++)
 			assert_int_equal(to[16 * y + x], y == 1 && x < 5 ? 0xa5 : x < 10 ? from[64 * y + x] : 0);

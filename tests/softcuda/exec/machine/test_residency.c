@@ -17,7 +17,7 @@ static const char kernels[] = PTX_HEADER
 			      "L: ld.acquire.gpu.global.u32 %r1, [%x]; setp.eq.u32 %p1, %r1, 0; @%p1 bra L;\n"
 			      "st.global.u32 [%mine], %r1; ret; }\n";
 
-/* More blocks than a worker starts soon (256) can wait for one of them. */
+/* A worker starts up to 256 blocks soon; the last block of a larger grid starts later, although all other blocks wait for it. */
 static void many_blocks_may_wait_for_the_last_one(void **state)
 {
 	static const struct {
@@ -32,7 +32,7 @@ static void many_blocks_may_wait_for_the_last_one(void **state)
 
 		gpul_exec_launch *l = rig_start(r, "gathers", rows[k].blocks, rows[k].threads, 0, out, (uintptr_t)flag);
 
-		gpul_exec_launch_wait(l, 200000, NULL); /* rig_finish() waits 20 s only, too little for ThreadSanitizer */
+		gpul_exec_launch_wait(l, 200000, NULL); /* rig_finish() waits only 20 s, which is too short under ThreadSanitizer */
 		assert_int_equal(rig_finish(r, l), GPUL_EXEC_OK);
 		for (unsigned i = 0; i < n; i++)
 			assert_int_equal(out[i], 7);
@@ -40,7 +40,7 @@ static void many_blocks_may_wait_for_the_last_one(void **state)
 	}
 }
 
-/* A launch that has reached its resident limit does not stop computing blocks or blocks of other launches from running. */
+/* A launch that has reached its limit of resident blocks must not delay computing blocks, nor blocks of other launches. */
 static void a_full_launch_does_not_delay_another(void **state)
 {
 	struct rig *r = rig_open_with(kernels, 2, 8);
@@ -56,7 +56,7 @@ static void a_full_launch_does_not_delay_another(void **state)
 		assert_int_equal(out[n], 7);
 	waiting = rig_start(r, "waits", 100, 1, 0, out, (uintptr_t)(flag + 1));
 	assert_false(gpul_exec_launch_wait(waiting, 20, NULL));
-	gpul_exec_launch_abort(waiting); /* also ends the blocks that could not start */
+	gpul_exec_launch_abort(waiting); /* also ends the blocks that never became resident */
 	assert_int_equal(rig_finish(r, waiting), GPUL_EXEC_ABORTED);
 	rig_close(r);
 }
@@ -91,7 +91,7 @@ static void blocks_that_cannot_start_are_reported_once(void **state)
 	assert_int_equal(seen.n, 0);
 	__atomic_store_n(flag, 7, __ATOMIC_RELEASE);
 	assert_int_equal(rig_finish(r, l), GPUL_EXEC_OK);
-	l = rig_start(r, "endless", 70, 32, 0, NULL, 0); /* the resident blocks compute */
+	l = rig_start(r, "endless", 70, 32, 0, NULL, 0); /* the resident blocks compute without waiting */
 	assert_false(gpul_exec_launch_wait(l, 200, NULL));
 	assert_int_equal(seen.n, 0);
 	gpul_exec_launch_abort(l);

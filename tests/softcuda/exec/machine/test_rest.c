@@ -1,4 +1,4 @@
-/* test_rest.c — a worker sleeps between rounds exactly when its blocks only poll words that do not change. */
+/* test_rest.c — a worker thread sleeps between rounds if and only if its blocks only poll words that do not change. */
 #include "tests/softcuda/exec/engine_rig.h"
 
 #include <sys/resource.h>
@@ -36,7 +36,7 @@ static const char kernels[] = PTX_HEADER KERNEL_OUT(
 	KERNEL_OUT("counts") "L: ld.relaxed.sys.global.u32 %r1, [%x]; add.u32 %r2, %r1, 1; st.relaxed.sys.global.u32 [%x], %r2;\n"
 			     "setp.lt.u32 %p1, %r2, 40000; @%p1 bra L; st.global.u32 [%mine], %r2; ret; }\n";
 
-/* Each sleep of a thread is one voluntary switch; a thread that yields or is preempted makes an involuntary one. */
+/* Each sleep of a thread is one voluntary context switch; yields and preemptions are involuntary switches. */
 static long sleeps(void)
 {
 	struct rusage u;
@@ -45,7 +45,7 @@ static long sleeps(void)
 	return u.ru_nvcsw;
 }
 
-/* The calling thread sleeps as well, but only some hundred times less often than a worker. */
+/* The calling thread sleeps as well, but some hundred times less often than a worker does. */
 static bool worker_sleeps(void)
 {
 	const long before = sleeps();
@@ -88,7 +88,7 @@ static void a_worker_sleeps_while_its_block_waits_for_a_time(void **state)
 	rig_close(r);
 }
 
-/* One nap for each four polls would be 10,000.  Rests of a busy machine are at most ten in a second. */
+/* Sleeping after every fourth poll would be 10,000 sleeps.  On a busy machine, there are at most ten sleeps per second. */
 static void a_worker_does_not_sleep_while_a_block_moves_data(void **state)
 {
 	static const char *const busy[] = { "scans", "stores", "counts" };

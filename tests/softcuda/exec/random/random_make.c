@@ -44,7 +44,7 @@ static enum node_kind pick_kind(struct random_program *p, int depth, bool in_loo
 	return r < 18 ? NODE_IF : NODE_LOOP;
 }
 
-/* Functions are numbered from 0, the kernel is -1; a function only calls functions with higher numbers. */
+/* Fill node n.  Functions are numbered from 0, and the kernel is -1; a function only calls functions with higher numbers. */
 static void fill_node(struct random_program *p, struct node *n, int depth, bool in_loop, int function)
 {
 	n->kind = pick_kind(p, depth, in_loop, function);
@@ -97,8 +97,8 @@ void random_program_make(struct random_program *p, uint64_t seed)
 struct printer {
 	const struct random_program *p;
 	FILE *out;
-	int labels;  /* number of labels used so far; mask and counter registers have the same numbers */
-	int detours; /* number of detours to the end of the kernel */
+	int labels;  /* number of labels so far; each label's mask and counter registers have the label's number */
+	int detours; /* number of detours so far; each is code at the end of the kernel */
 };
 
 static void put(struct printer *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -144,7 +144,7 @@ static void print_if(struct printer *w, const struct node *n, int mask, int loop
 	fprintf(w->out, "END%d:\n", label);
 }
 
-/* A loop of up to 7 iterations, whose number each lane reads from a variable.  Lanes that leave the loop are
+/* Print a loop of up to 7 iterations; each lane reads its number of iterations from a variable.  Lanes that leave the loop are
  * removed from the mask. */
 static void print_loop(struct printer *w, const struct node *n, int mask)
 {
@@ -165,7 +165,7 @@ static void print_loop(struct printer *w, const struct node *n, int mask)
 static void print_warp(struct printer *w, const struct node *n, int m)
 {
 	switch (n->op) {
-	case WARP_SHUFFLE: /* read the value of the selected lane if it takes part, else the lane's own value */
+	case WARP_SHUFFLE: /* read the value of the selected lane if that lane is in the mask, else the lane's own value */
 		put(w, "and.b32 %%t, %%v%u, 31;", n->b);
 		put(w, "shr.u32 %%u, %%m%d, %%t;", m);
 		put(w, "and.b32 %%u, %%u, 1;");
@@ -202,8 +202,8 @@ static void print_call_either(struct printer *w, const struct node *n, int mask)
 	put(w, "call (%%v%u), %%f, (%%v%u, %%v%u, %%t), PROTOTYPE;", n->dst, n->a, n->b);
 }
 
-/* The lanes arrive at the next instruction in up to three groups, one after the other: two groups branch to the end of the
- * function and back. */
+/* Print code that makes lanes arrive at the next instruction in up to three groups: two groups branch to the end of the function
+ * and back. */
 static void print_detour(struct printer *w, const struct node *n)
 {
 	int label = w->detours++;
@@ -222,8 +222,8 @@ static void print_ends_of_detours(struct printer *w)
 		fprintf(w->out, "AWAY%d:\n\tadd.u32 %%t, %%t, 1;\n\tbra BACK%d;\nFAR%d:\n\tbra BACK%d;\n", label, label, label, label);
 }
 
-/* Every thread stores a value and reads another thread's; the second barrier keeps the slots until all
- * threads have read. */
+/* Every thread stores a value to its slot and reads another thread's slot.  The second barrier keeps the slots until all threads
+ * have read. */
 static void print_exchange(struct printer *w, const struct node *n)
 {
 	put(w, "mov.u32 %%t, %%tid.x;");
@@ -347,7 +347,7 @@ char *random_program_ptx(const struct random_program *p)
 	if (!w.out)
 		return NULL;
 	fprintf(w.out, ".version 8.0\n.target sm_90\n.address_size 64\n\n");
-	for (int f = RANDOM_FUNCTIONS; f-- > 0;) /* called functions before their callers, so that no declarations are needed */
+	for (int f = RANDOM_FUNCTIONS; f-- > 0;) /* functions are printed before their callers, so that no declarations are needed */
 		print_function(&w, f);
 	print_kernel(&w);
 	fclose(w.out);

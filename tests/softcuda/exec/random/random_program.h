@@ -22,7 +22,7 @@ struct node {
 	enum node_kind kind;
 	unsigned op;           /* ASSIGN, WARP: the operation; IF, LOOP: the comparison */
 	unsigned dst, a, b, k; /* dst, a, b: variables; k: a small constant */
-	int body, other;       /* first node of each inner block; -1: empty */
+	int body, other;       /* first node of the body and of the else branch; -1: empty */
 	int next;              /* next node of the same block; -1: none */
 };
 
@@ -36,8 +36,8 @@ struct random_program {
 
 void random_program_make(struct random_program *p, uint64_t seed);
 
-/* PTX with a kernel random_kernel(.u64 values): values[t] contains the variables of thread t, before and after
- * the run.  Owned by the caller: free(). */
+/* PTX with a kernel random_kernel(.u64 values).  values[t] contains the variables of thread t, before and after the run.  The
+ * caller frees the text. */
 char *random_program_ptx(const struct random_program *p);
 
 /* Compute the values of the threads of one block with the reference implementation, without the interpreter. */

@@ -92,7 +92,7 @@ static void call_either(const struct random_program *p, const struct node *n, la
 	for (unsigned l = 0; l < 32; l++)
 		odd |= (before[l][n->a] & 1) << l;
 	call(p, n->k, n, v, active & ~odd);
-	call(p, n->k + 1, n, v, active & odd); /* lanes read values of other lanes only through the mask */
+	call(p, n->k + 1, n, v, active & odd); /* a function exchanges values only with the lanes in its mask */
 }
 
 static void loop(const struct random_program *p, const struct node *n, lanes v, uint32_t active)

@@ -100,7 +100,7 @@ static int open_machine(void **state)
 	return open_machine_with(state, 0);
 }
 
-/* Use a turn of 3 backward branches, so that looping lanes yield often and groups of lanes rarely stay together. */
+/* Open a machine that interrupts lanes after 3 backward branches, so that groups of lanes rarely stay together. */
 static int open_restless_machine(void **state)
 {
 	return open_machine_with(state, 3);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every planted fault in tests/softcuda/tools/faults/memcheck is found, and the right variants are silent."""
+"""memcheck finds every planted fault in tests/softcuda/tools/faults/memcheck, and reports nothing for the correct variants."""
 import os, re, sys, tempfile, unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -17,7 +17,7 @@ class Faults(unittest.TestCase):
                 want = FAULTS.expectation(path)
                 self.assertEqual(status, 0 if want == "no errors" else 1, text)
                 self.assertIn(want, text)
-                if want != "no errors" and "leak" not in want:  # the instruction, the kernel, the block and the thread
+                if want != "no errors" and "leak" not in want:  # the report names the instruction, the kernel, the block and the thread
                     self.assertRegex(text, rf"gpuload memcheck: {path}:\d+: .*; {path[:-4]}, block \d+, thread \d+")
 
     def test_there_are_20_faults_each_with_a_right_variant(self):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""memcheck in a program of the driver API: wrong frees, leaks, use after free, and what counts as written."""
+"""memcheck in a driver API program: wrong frees, leaks, use after free, and what counts as written."""
 import os, re, subprocess, unittest
 
 BUILD = os.path.abspath(os.environ.get("GPULOAD_BUILD", "build"))

@@ -92,7 +92,7 @@ static void it_is_complete_when_the_last_byte_was_written(void **state)
 
 static struct shadow shared;
 
-/* Set every fourth byte, starting with the given one. */
+/* Thread function: set every fourth byte, from the given one on. */
 static void *set_bytes(void *first)
 {
 	for (uint64_t k = (uintptr_t)first; k < 1 << 16; k += 4)

@@ -1,4 +1,4 @@
-/* test_profile.c — the counts of kernels, compared with numbers computed by hand, and with those of an observer of every
+/* test_profile.c — the counts of kernels, compared with numbers computed by hand and with the counts of an observer of every
  * instruction. */
 #include "tests/softcuda/exec/engine_rig.h"
 
@@ -9,7 +9,7 @@
 
 /* ---- the rig ------------------------------------------------------------------------------------------------------------ */
 
-/* Counts the PTX instructions of a kernel, one by one. */
+/* A simple observer that counts the PTX instructions of a kernel one by one. */
 enum { MOST_INSTS = 4096 };
 static struct naive {
 	struct observer o;
@@ -28,7 +28,7 @@ static unsigned add_to_set(uint64_t *set, unsigned n, uint64_t value)
 	return n + 1;
 }
 
-/* Count sectors with a list of all sectors seen so far. */
+/* Count the sectors that the lanes access, with a list of all sectors so far. */
 static unsigned naive_sectors(const struct lane_accesses *a, unsigned space)
 {
 	uint64_t seen[32 * LANES];
@@ -43,7 +43,7 @@ static unsigned naive_sectors(const struct lane_accesses *a, unsigned space)
 	return n;
 }
 
-/* Wavefronts of the lanes [from, to): the largest number of different words in one bank. */
+/* Count the wavefronts of lanes [from, to), which are the largest number of different words in one bank. */
 static unsigned naive_wavefronts(const struct lane_accesses *a, unsigned from, unsigned to)
 {
 	unsigned most = 0;
@@ -99,7 +99,7 @@ static enum observed naive_before(struct observer *o, struct warp_state *s, cons
 	return OBSERVED_RUN;
 }
 
-/* An instruction that waits for lanes was not executed: before() is called again. */
+/* An instruction that waits for lanes is not counted, because before() is called again when it is executed. */
 static void naive_after(struct observer *o, struct warp_state *s, const struct insn *i, uint32_t on, bool waits)
 {
 	(void)o;
@@ -216,7 +216,8 @@ static const struct row_count *count_of_opcode(const struct kernel_result *k, gp
 
 /* ---- instructions and divergence ------------------------------------------------------------------------------------- */
 
-/* Of each warp lanes 0 to 7 take the branch: 24 lanes add; then all 32 store.  A block of 48 threads has a warp of 16. */
+/* Lanes 0 to 7 of each warp take the branch, the other 24 lanes add, then all 32 store.  A block of 48 threads has a second warp
+ * of 16 lanes. */
 static void counts_warps_and_lanes_of_both_sides_of_a_branch(void **state)
 {
 	const struct kernel_result *k = profile_of(
@@ -238,7 +239,7 @@ static void counts_warps_and_lanes_of_both_sides_of_a_branch(void **state)
 	assert_int_equal((int)metric(k, "smsp__sass_average_branch_targets_threads_uniform.pct"), 50);
 }
 
-/* Lane l runs its loop l + 1 times: the warp 32 times, the lanes 32 x 33 / 2 times together. */
+/* Lane l runs its loop l + 1 times, so the warp runs it 32 times, and all lanes together 32 x 33 / 2 times. */
 static void counts_a_loop_whose_lanes_leave_one_by_one(void **state)
 {
 	const struct kernel_result *k = profile_of(
@@ -255,7 +256,7 @@ static void counts_a_loop_whose_lanes_leave_one_by_one(void **state)
 	assert_int_equal(count_of_opcode(k, GPUL_PTX_ST)->warps, 1);
 }
 
-/* A guard is not a branch: the warp executes the instruction once, for the lanes whose guard is true. */
+/* A guard is not a branch: the warp executes the instruction once, and only the lanes whose guard is true count as predicated on. */
 static void counts_predicated_lanes_apart_from_active_ones(void **state)
 {
 	const struct kernel_result *k = profile_of(
@@ -275,7 +276,7 @@ static void counts_predicated_lanes_apart_from_active_ones(void **state)
 	assert_int_equal((int)metric(k, "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"), 2);
 }
 
-/* Lanes 0 to 3 arrive by another path: the instruction is executed once, by all lanes. */
+/* Lanes 0 to 3 reach the instruction by another path; all lanes execute it together, once. */
 static void counts_an_instruction_that_waits_for_its_lanes_once(void **state)
 {
 	const struct kernel_result *k = profile_of(
@@ -290,7 +291,7 @@ static void counts_an_instruction_that_waits_for_its_lanes_once(void **state)
 	assert_int_equal(count_of_opcode(k, GPUL_PTX_ST)->warps, 1);
 }
 
-/* The function is called by both kernels: its counts belong to the one that called it. */
+/* Both kernels call the function; each kernel's counts include only its own calls. */
 static void gives_the_counts_of_a_function_to_the_kernel_that_called_it(void **state)
 {
 	static const char ptx[] = PTX_HEADER ".func (.reg .u32 r) twice(.reg .u32 a) { mul.lo.u32 r, a, 2; ret; }\n" KERNEL_OUT(
@@ -315,7 +316,7 @@ static void gives_the_counts_of_a_function_to_the_kernel_that_called_it(void **s
 
 /* ---- memory ------------------------------------------------------------------------------------------------------------- */
 
-/* Thread t loads the word x * t of its block's megabyte. */
+/* Thread t loads the word with index x * t in a megabyte of memory that belongs to its block. */
 static void counts_the_sectors_of_strided_loads(void **state)
 {
 	static const struct {
@@ -399,7 +400,7 @@ static void counts_generic_and_local_accesses(void **state)
 	"add.u32 %r10, %b, %r2; st.shared.u32 [%r10+4], %r1; @%p3 ld.shared.v2.u32 {%r6, %r7}, [%r10+8]; ld.shared.u8 %r8, [%r10+1];" \
 	"atom.shared.add.u32 %r9, [%r10], 1; @!%p3 st.shared.v4.u32 [%r10], {%r6, %r7, %r8, %r9}; and.b32 %r11, %r2, 0x70;" \
 	"cvt.u64.u32 %d6, %r10; cvta.shared.u64 %d6, %d6; selp.b64 %d6, %d6, %d1, %p3; ld.u32 %r6, [%d6];" \
-	"mul.wide.u32 %d7, %r5, 4; add.u64 %d7, %d7, %mine; ld.global.u32 %r6, [%d7]; @%p3 ld.u32 %r6, [%d7];" /* a row that moves */ \
+	"mul.wide.u32 %d7, %r5, 4; add.u64 %d7, %d7, %mine; ld.global.u32 %r6, [%d7]; @%p3 ld.u32 %r6, [%d7];" /* these addresses shift */ \
 	"and.b32 %r10, %t, 31; mad.lo.u32 %r10, %r10, 33, %b; add.u32 %r10, %r10, %r5; st.shared.u8 [%r10], %r6;" \
 	"add.u32 %r11, %c, %r11; st.local.u32 [%r11+4], %r6; @%p3 ld.local.v2.u32 {%r6, %r7}, [%r11+8];"
 
@@ -418,7 +419,7 @@ static void counts_odd_addresses_as_a_naive_observer_does(void **state)
 	assert_true(gpul_excess_sectors(&k->sum.memory) > 1000);
 }
 
-/* Divergence, loops, calls and exchanges between lanes in all combinations. */
+/* Random programs have divergence, loops, calls and exchanges between lanes in all combinations. */
 static void counts_random_programs_as_a_naive_observer_does(void **state)
 {
 	static struct random_program p;
@@ -465,7 +466,7 @@ static unsigned registers_of(const char *body)
 	return n;
 }
 
-/* 20 words that are all read at the end are live at the same time; 64-bit registers count twice; a loop keeps its values live. */
+/* 20 words that are all read at the end are live at the same time; a 64-bit register counts twice; a loop keeps its values live. */
 static void estimates_registers_by_what_is_live_at_once(void **state)
 {
 	char body[4096] = "ld.param.u64 %d1, [p]; ";

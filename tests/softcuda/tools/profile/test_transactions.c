@@ -42,7 +42,7 @@ static void a_misaligned_row_touches_one_more_sector(void **state)
 	(void)state;
 	expect(strided(0x1004, 4, 4), 5, 4, 2);
 	expect(gpul_sectors_of_row(0x1004, 4), 5, 4, 2);
-	expect(strided(0x1020, 4, 4), 4, 4, 2); /* at a sector, but not at a line */
+	expect(strided(0x1020, 4, 4), 4, 4, 2); /* aligned to a sector, but not to a line */
 	expect(gpul_sectors_of_row(0x1020, 4), 4, 4, 2);
 }
 
@@ -104,7 +104,7 @@ static void local_memory_is_interleaved_so_that_the_same_offset_is_a_row(void **
 	expect(gpul_sectors_local(at, ALL, 4), 4, 4, 1);
 	expect(gpul_sectors_local(at, ALL, 8), 8, 8, 2);
 	for (unsigned l = 0; l < WARP_LANES; l++)
-		at[l] = l * 4; /* each lane accesses another word: word l of lane l is in line l */
+		at[l] = l * 4; /* lane l accesses word l of line l */
 	expect(gpul_sectors_local(at, ALL, 4), 32, 4, 32);
 }
 
@@ -118,7 +118,7 @@ static struct cost shared(uint32_t stride, uint32_t bytes, uint32_t lanes)
 	return gpul_wavefronts(at, lanes, bytes, false);
 }
 
-/* Words that are s apart: the greatest common divisor of s and 32 lanes share a bank. */
+/* If words are s apart, gcd(s, 32) lanes share a bank. */
 static void a_stride_of_words_conflicts_as_often_as_its_divisor_of_32(void **state)
 {
 	(void)state;
@@ -140,7 +140,7 @@ static void lanes_that_read_one_word_do_not_conflict(void **state)
 	expect(shared(1, 1, ALL), 1, 1, 0); /* four lanes access the bytes of one word */
 	expect(shared(2, 2, ALL), 1, 1, 0);
 	for (unsigned l = 0; l < WARP_LANES; l++)
-		at[l] = l % 2 * 128; /* two words of bank 0, by 16 lanes each */
+		at[l] = l % 2 * 128; /* 16 lanes access one word of bank 0, the other 16 another one */
 	expect(gpul_wavefronts(at, ALL, 4, false), 2, 1, 0);
 }
 

@@ -1,4 +1,4 @@
-// clean.cu — kernels without a data race: usual ways in which threads of a warp, warps and blocks work together.
+// clean.cu — kernels without a data race: usual ways in which threads of a warp, warps, and blocks synchronise.
 //
 // A line "// run: ARGUMENTS" before a kernel says how test_clean.py runs it.
 #include <cooperative_groups.h>
@@ -366,7 +366,7 @@ KERNEL mailbox_of_two_blocks(volatile int *full, volatile int *data, int *out)
 	}
 }
 
-// The sum of the last block, as in NVIDIA's sample threadFenceReduction: the sums of the blocks are volatile.
+// Like NVIDIA's sample threadFenceReduction, the last block adds the sums of all blocks; here the sums are volatile.
 // run: --grid 16 --block 64 i32[1024]=ones inout:i32[16]=zeros inout:u32[1]=zeros out:i32[1] --expect 3=1024
 KERNEL sum_of_the_last_block(const int *in, volatile int *sums, unsigned *n_done, int *out)
 {
@@ -395,7 +395,7 @@ KERNEL sum_of_the_last_block(const int *in, volatile int *sums, unsigned *n_done
 	}
 }
 
-// A prefix sum in one pass: each block looks back at those before it, until it finds one that knows the sum of all before it.
+// A prefix sum in one pass: each block looks back at earlier blocks, until it finds one that knows the sum of all blocks before it.
 // run: --grid 12 --block 32 i32[12]=iota inout:i32[12]=zeros inout:i32[12]=zeros inout:i32[12]=zeros inout:i32[1]=zeros out:i32[12]
 KERNEL look_back(const int *in, volatile int *state, volatile int *own, volatile int *all, int *ticket, int *out)
 {
@@ -431,7 +431,7 @@ KERNEL look_back(const int *in, volatile int *state, volatile int *own, volatile
 	out[b] = before;
 }
 
-// The state and the sum in one word; the look-back is one loop.
+// Like look_back, but the state and the sum are in one word, and one loop looks back.
 // run: --grid 12 --block 32 i32[12]=iota inout:u64[12]=zeros out:i32[12]
 KERNEL look_back_in_words(const int *in, volatile unsigned long long *word, int *out)
 {
@@ -636,7 +636,7 @@ KERNEL work_queue(int *next, int *out)
 	}
 }
 
-// A stack: all push their nodes, then the block that comes last takes all of them.
+// A stack: all threads push their nodes, then the last block pops all of them.
 // run: --grid 4 --block 32 inout:i32[1]=-1 out:i32[128] out:i32[128] inout:u32[1]=zeros out:i32[1] --expect 4=8128
 KERNEL stack_by_cas(int *head, int *next, int *value, unsigned *n_done, int *sum)
 {

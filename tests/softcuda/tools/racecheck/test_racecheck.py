@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every planted race in tests/softcuda/tools/faults/racecheck is found with both places, and the right variants are silent."""
+"""racecheck finds every planted race in tests/softcuda/tools/faults/racecheck with both accesses, and reports nothing for the correct variants."""
 import os, re, sys, unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))

@@ -19,9 +19,9 @@
 static const char image[] = ".version 7.0\n.target sm_70\n.address_size 64\n" KERNEL("first") KERNEL("second");
 
 static CUcontext context;
-static CUstream a, b, blocking; /* a and b: non-blocking */
+static CUstream a, b, blocking; /* a and b are non-blocking */
 static CUevent event;
-static CUfunction first, second; /* of a module that each case loads again, because a pair of instructions is reported only once */
+static CUfunction first, second; /* each case loads the module again, because a pair of instructions is reported only once */
 static CUdeviceptr memory;
 
 static void ok(CUresult r)
@@ -140,7 +140,7 @@ static const struct order_case {
 	{ "non-blocking, then blocking", nothing, &a, &blocking, 1 },
 };
 
-/* Load the kernels, and wait, so that earlier cases do not matter. */
+/* Load the kernels, and wait for the work of earlier cases. */
 static CUmodule begin_case(void)
 {
 	CUmodule m;
@@ -152,7 +152,7 @@ static CUmodule begin_case(void)
 	return m;
 }
 
-/* Count the races of the two kernels: read/write, write/read and write/write are separate pairs. */
+/* Unload the module; return whether racecheck has reported a race since `before`. */
 static unsigned end_case(CUmodule m, unsigned before)
 {
 	ok(cuCtxSynchronize());
@@ -181,7 +181,7 @@ static void streams_race_unless_they_are_ordered(void **state)
 /* ---- copies and fills --------------------------------------------------------------------------------------------------- */
 
 enum { LARGE = 3 << 16 };
-static CUdeviceptr large; /* some pages of shadow memory; no kernel has accessed most of them */
+static CUdeviceptr large; /* has some pages of shadow memory, most of which no kernel has accessed */
 static uint32_t *pinned;
 
 static void runs_first(CUstream s)
@@ -217,7 +217,7 @@ static void copies_rows(CUstream s)
 
 	ok(cuMemcpy2DAsync(&c, s));
 }
-static void copies_between_rows(CUstream s) /* bytes 256 to 320 and 512 to 576 */
+static void copies_between_rows(CUstream s) /* copies bytes 256 to 320 and 512 to 576 */
 {
 	const CUDA_MEMCPY2D c = { .srcMemoryType = CU_MEMORYTYPE_DEVICE,
 				  .srcDevice = large,
@@ -261,7 +261,7 @@ static void copies_and_waits(CUstream s)
 	ok(cuStreamSynchronize(s));
 }
 
-/* Two operations in streams a and b, with their races without and with an event. */
+/* Two operations in streams a and b, and whether they race without an event between them; with an event, none does. */
 static const struct copy_case {
 	const char *name;
 	void (*one)(CUstream s), (*other)(CUstream s);
@@ -317,7 +317,7 @@ static void copies_race_unless_they_are_ordered(void **state)
 	}
 }
 
-/* first and second as nodes of a graph, launched twice: ordered by an edge, or not. */
+/* Launch a graph twice whose nodes are `first` and `second`, with an edge between them if `ordered`. */
 static unsigned run_graph(int ordered)
 {
 	const unsigned before = gpul_tool_n_reported("racecheck");

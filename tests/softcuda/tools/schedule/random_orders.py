@@ -25,7 +25,7 @@ HEAD = """.version 8.0
 
 
 def operation(r, n):
-    """One access to one of two words; %r3 is what the thread has seen so far."""
+    """Return PTX of one access to one of two words; %r3 collects what the thread has loaded."""
     at = f"[%r2+{4 * r.randrange(2)}]"
     value = r.choice(["%r3", str(r.randrange(1, 4))])
     kind = r.randrange(7)
@@ -48,7 +48,7 @@ def conditional(r, n):
 
 
 def kernel(seed):
-    """PTX, and the number of threads of a block."""
+    """Return PTX and the number of threads of a block."""
     r = random.Random(seed)
     threads, halves = r.choice([(2, False), (2, False), (3, False), (2, True), (4, False)])
     length = {2: 4, 3: 3, 4: 2}[threads]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every order bug in tests/softcuda/tools/faults/schedule is found; for the right variants, all orders are proved to give the same result."""
+"""--schedule finds every order bug in tests/softcuda/tools/faults/schedule, and proves that all orders of the correct variants give the same result."""
 import os, re, sys, unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -20,7 +20,7 @@ class Orders(unittest.TestCase):
                 self.assertIn(FAULTS.expectation(path), text)
 
     def test_the_string_of_a_schedule_replays_its_result(self):
-        """The report has both values of a word: the program itself gets the first one, the replay of the printed string gets the other."""
+        """The report has two values of a word: the first from the program's own order, the second from the order that the printed string replays."""
         for path in FAULTS.wrong:
             with self.subTest(path):
                 _, _, text = FAULTS.run(path, "--schedule", "all")

@@ -1,4 +1,4 @@
-// names.cu — a kernel with a name of C++, a race, and a shuffle in a header of CUDA with a wrong mask.
+// names.cu — a kernel with a mangled C++ name, a race, and a shuffle in a CUDA header with a wrong mask.
 __device__ int first_of(int v)
 {
 	return __shfl_sync(~0u, v, 0);

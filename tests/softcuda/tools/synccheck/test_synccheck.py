@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every planted fault in tests/softcuda/tools/faults/synccheck is found, and the right variants are silent."""
+"""synccheck finds every planted fault in tests/softcuda/tools/faults/synccheck, and reports nothing for the correct variants."""
 import os, re, sys, tempfile, unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -35,7 +35,7 @@ class Faults(unittest.TestCase):
         self.assertRegex(text, r"warps 0-1, all lanes: .* polls the mbarrier at offset 0 of shared memory, whose phase waits for 1 of 3 arrivals")
 
     def test_a_block_that_polls_global_memory_is_reported_after_the_time_limit(self):
-        """The host or another kernel may change the word, so the launch continues, unless the option `end` is given."""
+        """The host or another kernel may still change the polled word, so the launch continues, unless the option `end` is given."""
         path = os.path.join(HERE, "waits_for_host.ptx")
         status, _, text = FAULTS.run(path, GPULOAD_SOFT_TOOLS="synccheck:timeout=1:end")
         self.assertEqual(status, 1)
@@ -47,7 +47,7 @@ class Faults(unittest.TestCase):
         self.assertIn("still running after 3 s", text)
 
     def test_decoding_takes_time_in_proportion_to_the_module(self):
-        """Searching the module for mbarriers at each store was quadratic: 100 times the time of memcheck."""
+        """Searching the module for mbarriers at each store took quadratic time, 100 times as long as memcheck."""
         kernel = ".visible .entry k{}(.param .u64 p) {{ .reg .b64 %d; .reg .b32 %r; ld.param.u64 %d, [p];\n" + "st.global.u32 [%d], %r;\n" * 1500 + "ret; }}\n"
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "large.ptx")
@@ -62,7 +62,7 @@ class Faults(unittest.TestCase):
         self.assertLess(times["synccheck"], 5 * times["memcheck"] + 1)
 
     def test_kernels_have_their_c_plus_plus_names_and_places_are_the_users(self):
-        """Also in the reports of other tools.  The line of the user's file comes first, that of a CUDA header second."""
+        """All tools report the line of the user's file first, and the line of a CUDA header second."""
         path = os.path.join(HERE, "names.ptx")
         _, out, text = FAULTS.run(path, "out:i32[64]", "--driver", "soft", "--block", "64", "--synccheck", "--racecheck", "--profile", "-")
         self.assertRegex(text, r"names.ptx:\d+ \(names.cu:4, inlined from sm_30_intrinsics.hpp:\d+\): shfl.sync")

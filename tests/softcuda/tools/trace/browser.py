@@ -7,7 +7,7 @@ PATIENCE = 120  # seconds: a busy machine starts a browser slowly
 
 
 def find():
-    """The path of a browser; None: there is none."""
+    """Return the path of a browser, or None."""
     return next(filter(None, map(shutil.which, PROGRAMS)), None)
 
 
@@ -33,7 +33,7 @@ class Socket:
         self.socket.sendall(head + mask + bytes(b ^ mask[k & 3] for k, b in enumerate(data)))
 
     def receive(self):
-        """The next text message; its frames are joined."""
+        """Receive the next text message, and join its frames."""
         text = b""
         while True:
             first, size = self.file.read(2)
@@ -52,7 +52,7 @@ class Socket:
 
 
 class Browser:
-    """A page in a browser of its own."""
+    """A page in a separate browser process."""
 
     def __init__(self, program, folder):
         self.n, self.socket = 0, None
@@ -91,7 +91,7 @@ class Browser:
                 return reply["result"]
 
     def evaluate(self, expression):
-        """The value of a JavaScript expression."""
+        """Return the value of a JavaScript expression."""
         reply = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in reply, reply
         return reply["result"].get("value")

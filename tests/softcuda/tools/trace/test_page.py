@@ -5,7 +5,7 @@ import json, os, re, shutil, struct, subprocess, sys, tempfile, unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import browser
 
-# Two warps in each of two blocks: shared memory, a barrier, divergence with a loop, a call, 64-bit and floating-point arithmetic.
+# Two warps in each of two blocks use shared memory, a barrier, a divergent loop, a call, 64-bit and floating-point arithmetic.
 SOURCE = "".join(f"line {n}\n" for n in range(1, 21))
 PTX = """.version 8.0
 .target sm_90
@@ -51,7 +51,7 @@ SHOWN = """(() => {
 
 
 def expand(text, on):
-    """The 32 values of a trace's text; None: the lane did not execute."""
+    """Parse the 32 values in a trace's text; None: the lane did not execute."""
     words, lanes = text.split(" "), [l for l in range(32) if on >> l & 1]
     number = lambda w: None if w == "-" else int(w, 16) if w.startswith("0x") else float(w) if re.search(r"[.e]|inf|nan", w) else int(w)
     if text.startswith("{"):
@@ -64,7 +64,7 @@ def expand(text, on):
 
 
 class Model:
-    """Registers and shared memory, as the JSON trace gives them."""
+    """Collect the registers and the shared memory that the JSON trace contains."""
 
     def __init__(self, events):
         self.registers, self.memory = {}, {}
@@ -94,7 +94,7 @@ def as_number(text):
 
 
 def same(shown, want):
-    """Equal as 64-bit words, as f64, or as f32: the trace writes the shortest digits that name the f32, the page 9 digits."""
+    """Compare as 64-bit words, f64 or f32: the trace writes the fewest digits that identify an f32, the page 9 digits."""
     if shown.startswith("0x") or isinstance(want, int):
         return int(as_number(shown)) % 2**64 == int(want) % 2**64
     return abs(as_number(shown) - want) <= 2e-9 * abs(want) or struct.pack("f", as_number(shown)) == struct.pack("f", want)
@@ -126,7 +126,7 @@ class Page(unittest.TestCase):
         return self.browser.evaluate(SHOWN)
 
     def check(self, shown, lane=0):
-        """What the page shows is what happened up to this moment."""
+        """Compare what the page shows with what has happened up to this event."""
         event, model = self.events[shown["t"]], Model(self.events[:shown["t"] + 1])
         args, on, active = event["args"], int(event["args"]["lanes"], 16), int(event["args"]["active"], 16)
         self.assertEqual((shown["warp"], shown["lanes"], shown["slider"]), (event["tid"], args["lanes"], shown["t"]))
@@ -150,7 +150,7 @@ class Page(unittest.TestCase):
 
     def test_each_instruction_by_the_right_arrow(self):
         shown = self.open()
-        for t in range(100):  # of the first block
+        for t in range(100):  # events of the first block
             self.assertEqual((shown["t"], shown["hash"]), (t, f"#t={t}"))
             self.check(shown)
             shown = self.press("ArrowRight")

@@ -1,4 +1,4 @@
-/* test_trace.c — a trace, as text and as JSON, contains what the test's own observer sees: instructions, lanes, register
+/* test_trace.c — a trace, as text and as JSON, contains what the test's own observer records: instructions, lanes, register
  * values. */
 #include "tests/softcuda/exec/engine_rig.h"
 
@@ -11,7 +11,7 @@
 
 enum { MAX_LINES = 4096, LINE_BYTES = 700 };
 
-/* For each PTX instruction: "block warp lanes opcode", and the 32 values in hex of each 32-bit register that it writes. */
+/* Records each PTX instruction: "block warp lanes opcode", and in hex the 32 values of each 32-bit register that it writes. */
 struct recorder {
 	struct observer o;
 	unsigned n;
@@ -54,7 +54,8 @@ static uint32_t bits_of(const char *word)
 	return bits;
 }
 
-/* Append the values of "7", of "0, 4 ... 124", or of a list; floats: the register's type, because "3" can be one. */
+/* Append the values that a trace abbreviates as "7", as "0, 4 ... 124", or as a list; floats: the register is a float, so "3" is
+ * one, too. */
 static void append_values(char *to, char *text, uint32_t on, bool floats)
 {
 	char *word[LANES + 1], *rest = text, *next;
@@ -87,7 +88,7 @@ static void append_values(char *to, char *text, uint32_t on, bool floats)
 	}
 }
 
-/* "#21 block 0,0,0 warp 0 lanes ffffffff k.ptx:20: add.u32 %r5, %r2, %r3;  %r5 = ..." as the recorder writes it. */
+/* Convert a line like "#21 block 0,0,0 warp 0 lanes ffffffff k.ptx:20: add.u32 %r5, %r2, %r3;  %r5 = ..." to the recorder's form. */
 static bool convert_line(char *line, char out[LINE_BYTES])
 {
 	unsigned block, warp, lanes, n;
@@ -114,7 +115,8 @@ static bool convert_line(char *line, char out[LINE_BYTES])
 
 /* ---- a run -------------------------------------------------------------------------------------------------------- */
 
-/* Divergence, a loop, a barrier, shared memory, floats, an atomic operation, and guards that are false for some lanes, or for all. */
+/* The kernel has divergence, a loop, a barrier, shared memory, floats, an atomic operation, and guards that are false for some
+ * lanes or for all. */
 #define KERNEL \
 	PTX_HEADER KERNEL_OUT( \
 		"k") ".shared .b8 s[512];" \
@@ -130,7 +132,7 @@ struct run {
 	char text[40], json[40];
 };
 
-/* Tools exist as long as the process; volatile, so that leak checkers find them. */
+/* Tools are never destroyed; volatile, so that leak checkers find the pointers. */
 static struct observer *volatile traces[8];
 
 static struct observer *create_trace(struct tool_options *options)
@@ -291,7 +293,7 @@ static void doubles_can_be_read_back(void **state)
 
 		memcpy(&d, &bits, sizeof d);
 		if (k % 3)
-			d = (double)(bits >> 40) / (k % 3 == 1 ? 1000 : 1e12); /* few digits, and ordinary magnitudes */
+			d = (double)(bits >> 40) / (k % 3 == 1 ? 1000 : 1e12); /* few digits, or ordinary magnitudes */
 		if (d != d)
 			continue;
 		memcpy(&tried, &d, sizeof d);
@@ -299,11 +301,11 @@ static void doubles_can_be_read_back(void **state)
 		back = strtod(text, NULL);
 		assert_memory_equal(&back, &d, sizeof d);
 		if (k % 3 == 1)
-			assert_true(strlen(text) < 13); /* no more digits than the number was made of */
+			assert_true(strlen(text) < 13); /* the text has no more digits than the number needs */
 	}
 }
 
-/* The builds of decimals.c that this CPU can run. */
+/* Collect the builds of decimals.c that this CPU can run. */
 static unsigned find_builds(trace_floats_fn *out[3])
 {
 	unsigned n = 0;
@@ -338,7 +340,7 @@ static void floats_of_32_lanes_can_be_read_back(void **state)
 			if (k % 4 == 3)
 				bits[l] = l % 7 ? random : l % 2 ? 0 : 0x80000000;
 			if (k % 4 == 2)
-				bits[l] &= 0xffc00000; /* powers of two, and a few digits */
+				bits[l] &= 0xffc00000; /* powers of two, and numbers with few digits */
 		}
 		for (unsigned b = 0; b < n; b++) {
 			*build[b](text[b], bits, on) = '\0';

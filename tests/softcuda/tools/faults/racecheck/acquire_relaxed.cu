@@ -1,6 +1,6 @@
 // The flag is written with release, but read without acquire.
 // expect: global memory
-// A pair of kernels: -DRIGHT compiles the right one.
+// With -DRIGHT, this file compiles to a kernel without the fault.
 // gpuload run: inout:u32[2]=zeros out:u32[1] --grid 2 --block 1
 #ifdef RIGHT
 #define ENTRY extern "C" __global__ void acquire_relaxed_right

@@ -1,6 +1,6 @@
 // A warp that only arrives at a barrier reads what the waiting warp has written.
 // expect: shared memory
-// A pair of kernels: -DRIGHT compiles the right one.
+// With -DRIGHT, this file compiles to a kernel without the fault.
 // gpuload run: out:u32[32] --grid 1 --block 64
 #ifdef RIGHT
 #define ENTRY extern "C" __global__ void arrive_is_no_wait_right

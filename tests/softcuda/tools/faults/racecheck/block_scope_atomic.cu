@@ -1,6 +1,6 @@
 // Blocks count with atomic operations of block scope.
 // expect: global memory
-// A pair of kernels: -DRIGHT compiles the right one.
+// With -DRIGHT, this file compiles to a kernel without the fault.
 // gpuload run: inout:u32[1]=zeros --grid 4 --block 32
 #ifdef RIGHT
 #define ENTRY extern "C" __global__ void block_scope_atomic_right

@@ -1,6 +1,6 @@
 // The destination of a bulk copy is read before the wait for its mbarrier.
 // expect: shared memory
-// A pair of kernels: -DRIGHT compiles the right one.
+// With -DRIGHT, this file compiles to a kernel without the fault.
 // gpuload run: u32[64]=iota out:u32[64] --grid 1 --block 64
 #ifdef RIGHT
 #define ENTRY extern "C" __global__ void bulk_copy_right

@@ -1,6 +1,6 @@
-// Each thread writes the byte of the thread after its neighbour; writes to neighbouring bytes of one word are not a race.
+// Each thread reads a byte that another thread writes, without a barrier.  Writes to different bytes of a word are not a race.
 // expect: shared memory
-// A pair of kernels: -DRIGHT compiles the right one.
+// With -DRIGHT, this file compiles to a kernel without the fault.
 // gpuload run: out:u8[64] --grid 1 --block 64
 #ifdef RIGHT
 #define ENTRY extern "C" __global__ void bytes_right

@@ -1,6 +1,6 @@
-// An mbarrier completes the copies before its arrival, but not one that is started after it.
+// The mbarrier arrival completes only copies that were started before it; this copy is started after it.
 // expect: shared memory
-// A pair of kernels: -DRIGHT compiles the right one.
+// With -DRIGHT, this file compiles to a kernel without the fault.
 // gpuload run: u32[128]=iota out:u32[64] --grid 1 --block 64
 #ifdef RIGHT
 #define ENTRY extern "C" __global__ void copy_arrive_right

@@ -1,6 +1,6 @@
-// An arrival that the mbarrier's count includes (.noinc) completes the copies before it, but not one that is started after it.
+// The .noinc arrival, which the mbarrier's count includes, completes only copies started before it; this copy is started after it.
 // expect: shared memory
-// A pair of kernels: -DRIGHT compiles the right one.
+// With -DRIGHT, this file compiles to a kernel without the fault.
 // gpuload run: u32[128]=iota out:u32[64] --grid 1 --block 64
 #ifdef RIGHT
 #define ENTRY extern "C" __global__ void copy_arrive_noinc_right

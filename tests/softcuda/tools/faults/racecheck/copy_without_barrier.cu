@@ -1,6 +1,6 @@
 // The threads that started cp.async wait for it, but there is no barrier for the others.
 // expect: shared memory
-// A pair of kernels: -DRIGHT compiles the right one.
+// With -DRIGHT, this file compiles to a kernel without the fault.
 // gpuload run: u32[64]=iota out:u32[64] --grid 1 --block 64
 #ifdef RIGHT
 #define ENTRY extern "C" __global__ void copy_without_barrier_right

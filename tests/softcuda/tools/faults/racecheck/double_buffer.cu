@@ -1,6 +1,6 @@
-// Two buffers are filled by cp.async; the loop waits for one group too few.
+// Two buffers are filled by cp.async, but the loop waits for one group of copies too few.
 // expect: shared memory
-// A pair of kernels: -DRIGHT compiles the right one.
+// With -DRIGHT, this file compiles to a kernel without the fault.
 // gpuload run: u32[512]=iota out:u32[64] --grid 1 --block 64
 #ifdef RIGHT
 #define ENTRY extern "C" __global__ void double_buffer_right

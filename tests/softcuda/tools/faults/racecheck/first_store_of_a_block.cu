@@ -1,6 +1,6 @@
 // Thread 0 sets a counter to zero and adds to it; so does a thread of another warp.
 // expect: shared memory
-// A pair of kernels: -DRIGHT compiles the right one.
+// With -DRIGHT, this file compiles to a kernel without the fault.
 // gpuload run: out:i32[64] --grid 1 --block 64
 #ifdef RIGHT
 #define ENTRY extern "C" __global__ void first_store_of_a_block_right

@@ -1,6 +1,6 @@
 // Block 0 stores the initial value of a maximum that all blocks update.
 // expect: global memory
-// A pair of kernels: -DRIGHT compiles the right one.
+// With -DRIGHT, this file compiles to a kernel without the fault.
 // gpuload run: inout:i32[1]=zeros --grid 4 --block 1
 #ifdef RIGHT
 #define ENTRY extern "C" __global__ void first_store_of_a_grid_right

@@ -1,6 +1,6 @@
 // Lane 0 sets a counter to zero, and all lanes add to it.
 // expect: shared memory
-// A pair of kernels: -DRIGHT compiles the right one.
+// With -DRIGHT, this file compiles to a kernel without the fault.
 // gpuload run: out:i32[32] --grid 1 --block 32
 #ifdef RIGHT
 #define ENTRY extern "C" __global__ void first_store_of_a_warp_right

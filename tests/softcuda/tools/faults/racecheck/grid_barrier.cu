@@ -1,6 +1,6 @@
 // A barrier of all blocks is built from an atomic counter, without fences.
 // expect: global memory
-// A pair of kernels: -DRIGHT compiles the right one.
+// With -DRIGHT, this file compiles to a kernel without the fault.
 // gpuload run: inout:u32[64]=zeros out:u32[64] inout:u32[1]=zeros --grid 2 --block 32
 #ifdef RIGHT
 #define ENTRY extern "C" __global__ void grid_barrier_right

@@ -1,6 +1,6 @@
-// The halves of a warp exchange values, but each synchronises only its own lanes.
+// The halves of a warp exchange values, but each half synchronises only its own lanes.
 // expect: shared memory
-// A pair of kernels: -DRIGHT compiles the right one.
+// With -DRIGHT, this file compiles to a kernel without the fault.
 // gpuload run: out:u32[32] --grid 1 --block 32
 #ifdef RIGHT
 #define ENTRY extern "C" __global__ void half_warp_right

@@ -1,6 +1,6 @@
-// Lanes of one half exchange values; in the wrong variant only the even ones synchronise.
+// Neighbouring lanes exchange values, but even lanes synchronise only with even lanes, and odd lanes with odd lanes.
 // expect: shared memory
-// A pair of kernels: -DRIGHT compiles the right one.
+// With -DRIGHT, this file compiles to a kernel without the fault.
 // gpuload run: out:u32[32] --grid 1 --block 32
 #ifdef RIGHT
 #define ENTRY extern "C" __global__ void half_warp_pairs_right

@@ -1,6 +1,6 @@
 // A histogram counts without atomic operations.
 // expect: shared memory
-// A pair of kernels: -DRIGHT compiles the right one.
+// With -DRIGHT, this file compiles to a kernel without the fault.
 // gpuload run: u32[256]=rand out:u32[16] --grid 1 --block 256
 #ifdef RIGHT
 #define ENTRY extern "C" __global__ void histogram_right

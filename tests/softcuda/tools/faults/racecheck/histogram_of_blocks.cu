@@ -1,6 +1,6 @@
 // Blocks count in global memory without atomic operations.
 // expect: global memory
-// A pair of kernels: -DRIGHT compiles the right one.
+// With -DRIGHT, this file compiles to a kernel without the fault.
 // gpuload run: u32[256]=rand inout:u32[16]=zeros --grid 4 --block 64
 #ifdef RIGHT
 #define ENTRY extern "C" __global__ void histogram_of_blocks_right

@@ -1,6 +1,6 @@
-// The last block adds the sums of all blocks, which were not published by a fence.
+// The last block adds the sums of all blocks, but the blocks have no fence after their sums.
 // expect: global memory
-// A pair of kernels: -DRIGHT compiles the right one.
+// With -DRIGHT, this file compiles to a kernel without the fault.
 // gpuload run: f32[256]=ones out:f32[4] inout:u32[1]=zeros out:f32[1] --grid 4 --block 64
 #ifdef RIGHT
 #define ENTRY extern "C" __global__ void last_block_right

@@ -1,6 +1,6 @@
-// Two warps share a lock; one of them takes it without a fence.
+// Two warps share a lock, and acquire it without a fence.
 // expect: shared memory
-// A pair of kernels: -DRIGHT compiles the right one.
+// With -DRIGHT, this file compiles to a kernel without the fault.
 // gpuload run: out:i32[1] --grid 1 --block 64
 #ifdef RIGHT
 #define ENTRY extern "C" __global__ void lock_of_warps_without_fence_right

@@ -1,6 +1,6 @@
-// Blocks share a lock and take it with a fence of block scope.
+// Blocks share a lock, but acquire it with a fence of block scope.
 // expect: global memory
-// A pair of kernels: -DRIGHT compiles the right one.
+// With -DRIGHT, this file compiles to a kernel without the fault.
 // gpuload run: inout:i32[2]=zeros --grid 2 --block 1
 #ifdef RIGHT
 #define ENTRY extern "C" __global__ void lock_taken_with_fence_of_block_right

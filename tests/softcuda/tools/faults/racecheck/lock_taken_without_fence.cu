@@ -1,6 +1,6 @@
-// A lock is taken without a fence, by the block that happens to have it first.
+// Two blocks share a lock, and block 0 acquires it without a fence.
 // expect: global memory
-// A pair of kernels: -DRIGHT compiles the right one.
+// With -DRIGHT, this file compiles to a kernel without the fault.
 // gpuload run: inout:i32[2]=zeros --grid 2 --block 1
 #ifdef RIGHT
 #define ENTRY extern "C" __global__ void lock_taken_without_fence_right

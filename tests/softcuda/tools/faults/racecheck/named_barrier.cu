@@ -1,6 +1,6 @@
 // A producer warp arrives at another barrier than the one at which the consumer waits.
 // expect: shared memory
-// A pair of kernels: -DRIGHT compiles the right one.
+// With -DRIGHT, this file compiles to a kernel without the fault.
 // gpuload run: out:u32[64] --grid 1 --block 96
 #ifdef RIGHT
 #define ENTRY extern "C" __global__ void named_barrier_right

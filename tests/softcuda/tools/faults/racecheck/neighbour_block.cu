@@ -1,6 +1,6 @@
 // A block reads what its neighbour writes in the same launch.
 // expect: global memory
-// A pair of kernels: -DRIGHT compiles the right one.
+// With -DRIGHT, this file compiles to a kernel without the fault.
 // gpuload run: inout:u32[128]=zeros out:u32[128] --grid 4 --block 32
 #ifdef RIGHT
 #define ENTRY extern "C" __global__ void neighbour_block_right

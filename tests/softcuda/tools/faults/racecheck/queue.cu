@@ -1,6 +1,6 @@
-// Threads take places in a queue with an ordinary counter.
+// Threads take their slots of a queue from a counter that is not atomic.
 // expect: global memory
-// A pair of kernels: -DRIGHT compiles the right one.
+// With -DRIGHT, this file compiles to a kernel without the fault.
 // gpuload run: inout:u32[1]=zeros inout:u32[64]=zeros --grid 2 --block 32
 #ifdef RIGHT
 #define ENTRY extern "C" __global__ void queue_right

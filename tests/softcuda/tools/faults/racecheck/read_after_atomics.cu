@@ -1,6 +1,6 @@
 // Each lane counts itself, and then reads the counter of the warp.
 // expect: shared memory
-// A pair of kernels: -DRIGHT compiles the right one.
+// With -DRIGHT, this file compiles to a kernel without the fault.
 // gpuload run: out:i32[32] --grid 1 --block 32
 #ifdef RIGHT
 #define ENTRY extern "C" __global__ void read_after_atomics_right

@@ -1,6 +1,6 @@
-// A sum in shared memory without barriers.
+// A sum is computed in shared memory without barriers.
 // expect: shared memory
-// A pair of kernels: -DRIGHT compiles the right one.
+// With -DRIGHT, this file compiles to a kernel without the fault.
 // gpuload run: f32[512]=ones out:f32[2] --grid 2 --block 256
 #ifdef RIGHT
 #define ENTRY extern "C" __global__ void reduction_right

@@ -1,6 +1,6 @@
 // All lanes write different values to one word, by one instruction.
 // expect: global memory
-// A pair of kernels: -DRIGHT compiles the right one.
+// With -DRIGHT, this file compiles to a kernel without the fault.
 // gpuload run: out:u32[1] --grid 1 --block 32
 #ifdef RIGHT
 #define ENTRY extern "C" __global__ void same_instruction_right

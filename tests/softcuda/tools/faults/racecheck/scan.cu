@@ -1,6 +1,6 @@
 // A scan reads its neighbour's sum while the neighbour replaces it.
 // expect: shared memory
-// A pair of kernels: -DRIGHT compiles the right one.
+// With -DRIGHT, this file compiles to a kernel without the fault.
 // gpuload run: u32[128]=ones out:u32[128] --grid 1 --block 128
 #ifdef RIGHT
 #define ENTRY extern "C" __global__ void scan_right

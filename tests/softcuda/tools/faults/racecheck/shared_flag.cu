@@ -1,6 +1,6 @@
 // A warp polls a volatile flag of another warp in shared memory, without fences.
 // expect: shared memory
-// A pair of kernels: -DRIGHT compiles the right one.
+// With -DRIGHT, this file compiles to a kernel without the fault.
 // gpuload run: out:u32[32] --grid 1 --block 64
 #ifdef RIGHT
 #define ENTRY extern "C" __global__ void shared_flag_right

@@ -1,6 +1,6 @@
 // A spin lock is released by an ordinary store.
 // expect: global memory
-// A pair of kernels: -DRIGHT compiles the right one.
+// With -DRIGHT, this file compiles to a kernel without the fault.
 // gpuload run: inout:u32[2]=zeros --grid 8 --block 1
 #ifdef RIGHT
 #define ENTRY extern "C" __global__ void spin_lock_plain_unlock_right

@@ -1,6 +1,6 @@
 // A stencil is applied in place.
 // expect: shared memory
-// A pair of kernels: -DRIGHT compiles the right one.
+// With -DRIGHT, this file compiles to a kernel without the fault.
 // gpuload run: f32[128]=iota out:f32[128] --grid 1 --block 128
 #ifdef RIGHT
 #define ENTRY extern "C" __global__ void stencil_right

@@ -1,6 +1,6 @@
 // Block 0 stores to a counter to which all blocks have added, because it assumes that it is the last block.
 // expect: global memory
-// A pair of kernels: -DRIGHT compiles the right one.
+// With -DRIGHT, this file compiles to a kernel without the fault.
 // gpuload run: inout:i32[1]=zeros --grid 4 --block 32
 #ifdef RIGHT
 #define ENTRY extern "C" __global__ void stored_after_atomics_right

@@ -1,6 +1,6 @@
 // A loop fills a tile again before all threads have read it.
 // expect: shared memory
-// A pair of kernels: -DRIGHT compiles the right one.
+// With -DRIGHT, this file compiles to a kernel without the fault.
 // gpuload run: f32[256]=iota out:f32[64] --grid 1 --block 64
 #ifdef RIGHT
 #define ENTRY extern "C" __global__ void tile_reused_right

@@ -1,6 +1,6 @@
 // A tile is read by columns before its rows are complete.
 // expect: shared memory
-// A pair of kernels: -DRIGHT compiles the right one.
+// With -DRIGHT, this file compiles to a kernel without the fault.
 // gpuload run: f32[1024]=iota out:f32[1024] --grid 1 --block 32,32
 #ifdef RIGHT
 #define ENTRY extern "C" __global__ void transpose_right

@@ -1,6 +1,6 @@
 // Threads read vectors of four words, some of which other threads have written.
 // expect: shared memory
-// A pair of kernels: -DRIGHT compiles the right one.
+// With -DRIGHT, this file compiles to a kernel without the fault.
 // gpuload run: f32[256]=iota out:f32[256] --grid 1 --block 64
 #ifdef RIGHT
 #define ENTRY extern "C" __global__ void vectors_right

@@ -1,6 +1,6 @@
 // Volatile data is published to another block by a fence of block scope.
 // expect: global memory
-// A pair of kernels: -DRIGHT compiles the right one.
+// With -DRIGHT, this file compiles to a kernel without the fault.
 // gpuload run: inout:i32[1]=zeros inout:i32[1]=zeros out:i32[1] --grid 2 --block 1
 #ifdef RIGHT
 #define ENTRY extern "C" __global__ void volatile_behind_fence_of_block_right

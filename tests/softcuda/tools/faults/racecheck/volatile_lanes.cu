@@ -1,6 +1,6 @@
-// Lanes of a warp add volatile words of each other, as before Volta, without __syncwarp().
+// Lanes of a warp read volatile words of each other without __syncwarp(), which was correct only before Volta.
 // expect: shared memory
-// A pair of kernels: -DRIGHT compiles the right one.
+// With -DRIGHT, this file compiles to a kernel without the fault.
 // gpuload run: i32[64]=ones out:i32[1] --grid 1 --block 64
 #ifdef RIGHT
 #define ENTRY extern "C" __global__ void volatile_lanes_right

@@ -1,6 +1,6 @@
-// A volatile array in global memory that blocks exchange without a signal.
+// Blocks exchange values by a volatile array in global memory, without a signal that orders the accesses.
 // expect: global memory
-// A pair of kernels: -DRIGHT compiles the right one.
+// With -DRIGHT, this file compiles to a kernel without the fault.
 // gpuload run: inout:i32[4]=zeros out:i32[4] inout:u32[1]=zeros --grid 4 --block 1
 #ifdef RIGHT
 #define ENTRY extern "C" __global__ void volatile_rounds_right

@@ -1,6 +1,6 @@
-// One block stores a volatile word, another one exchanges it.
+// One block stores a volatile word, and another block exchanges it atomically.
 // expect: global memory
-// A pair of kernels: -DRIGHT compiles the right one.
+// With -DRIGHT, this file compiles to a kernel without the fault.
 // gpuload run: inout:i32[1]=zeros --grid 2 --block 1
 #ifdef RIGHT
 #define ENTRY extern "C" __global__ void volatile_store_and_atomic_right

@@ -1,6 +1,6 @@
-// A sum by a tree in volatile shared memory, without the first barrier.
+// A tree in volatile shared memory computes a sum, but the first barrier is missing.
 // expect: shared memory
-// A pair of kernels: -DRIGHT compiles the right one.
+// With -DRIGHT, this file compiles to a kernel without the fault.
 // gpuload run: i32[256]=ones out:i32[1] --grid 1 --block 256
 #ifdef RIGHT
 #define ENTRY extern "C" __global__ void volatile_tree_right

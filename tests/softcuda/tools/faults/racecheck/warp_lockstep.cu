@@ -1,6 +1,6 @@
 // The lanes of a warp add in shared memory as if they ran in lockstep.
 // expect: shared memory
-// A pair of kernels: -DRIGHT compiles the right one.
+// With -DRIGHT, this file compiles to a kernel without the fault.
 // gpuload run: u32[32]=ones out:u32[1] --grid 1 --block 32
 #ifdef RIGHT
 #define ENTRY extern "C" __global__ void warp_lockstep_right

@@ -1,6 +1,6 @@
 // A shuffle does not order accesses of shared memory.
 // expect: shared memory
-// A pair of kernels: -DRIGHT compiles the right one.
+// With -DRIGHT, this file compiles to a kernel without the fault.
 // gpuload run: u32[32]=iota out:u32[32] --grid 1 --block 32
 #ifdef RIGHT
 #define ENTRY extern "C" __global__ void warp_shuffle_right
