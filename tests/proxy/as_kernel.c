@@ -1,4 +1,4 @@
-/* as_kernel.c — a FIFO in this program's memory.  CPU threads push into its lanes and wait as kernels do. */
+/* as_kernel.c — a FIFO in this program's memory; CPU threads push into its lanes, and wait for free slots as kernels do. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -54,7 +54,7 @@ void as_kernel_raise(struct as_kernel *k, unsigned code)
 	__atomic_store_n(&header->raised, code, __ATOMIC_RELEASE);
 }
 
-/* Check for an abort or a time-out before the next poll. */
+/* Check for an abort or a time-out, then yield before the next poll. */
 static enum gpul_fifo_result wait_more(const struct as_kernel *k, unsigned lane, uint64_t begun)
 {
 	if (as_kernel_abort(k, lane))

@@ -1,4 +1,4 @@
-/* as_kernel.h — a FIFO in this program's memory, with a pusher for each lane that waits as a kernel does. */
+/* as_kernel.h — a FIFO in this program's memory, with one pusher per lane that waits for free slots as a kernel does. */
 #ifndef GPULOAD_TESTS_PROXY_AS_KERNEL_H
 #define GPULOAD_TESTS_PROXY_AS_KERNEL_H
 
@@ -12,7 +12,7 @@ struct as_kernel {
 	struct pusher *lane; /* one pusher per lane; only one thread may use a lane */
 };
 
-/* Both fail the running test on an error. */
+/* Open and close the FIFO; an error fails the running test. */
 void as_kernel_open(struct as_kernel *k, unsigned slots, unsigned lanes);
 void as_kernel_close(struct as_kernel *k);
 

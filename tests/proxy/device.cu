@@ -73,7 +73,7 @@ PUSHES(fifo_push_release, RELEASE)
 PUSHES(fifo_push_sync, SYNC)
 PUSHES(fifo_push_poll, POLL)
 
-// Each warp pushes 32 triggers `count` times.
+// Each warp makes `count` pushes of 32 triggers.
 extern "C" __global__ void fifo_warp_push(gpul_fifo_device fifo, unsigned shared, unsigned count, u64 first,
 					  u64 timeout_ns, u64 *results, u64 *notes)
 {
@@ -100,7 +100,7 @@ extern "C" __global__ void fifo_warp_push(gpul_fifo_device fifo, unsigned shared
 	results[2 * thread + 1] = pushed;
 }
 
-// All threads of one block try to own lane `first`; one of them succeeds, and frees the lane when all have tried.
+// All threads of one block try to own lane `first`.  One thread succeeds; it frees the lane when all threads have tried.
 extern "C" __global__ void fifo_own(gpul_fifo_device fifo, unsigned shared, unsigned count, u64 first, u64 timeout_ns,
 				    u64 *results, u64 *notes)
 {

@@ -52,7 +52,7 @@ int rig_close(void **state)
 {
 	struct rig *r = *state;
 
-	if (!r->notes) /* nothing to close: rig_open() failed */
+	if (!r->notes) /* rig_open() failed, so there is nothing to close */
 		return 0;
 	rig_fifo_close(r);
 	r->drv->cuMemFreeHost((void *)r->notes);
@@ -68,7 +68,7 @@ void rig_fifo(struct rig *r, unsigned slots, unsigned lanes)
 {
 	gpul_error err = { 0 };
 
-	rig_fifo_close(r); /* left open by a failed test */
+	rig_fifo_close(r); /* closes the FIFO that a failed test left open */
 	r->shape = (gpul_fifo_shape){ .slots = slots, .lanes = lanes };
 	must(gpul_fifo_create(r->drv, GPUL_MEM_AUTO, 0, &r->shape, &r->fifo, &err), &err);
 	memset(r->results, 0xff, 2 * MAX_THREADS * sizeof(uint64_t));
@@ -83,7 +83,7 @@ void rig_fifo_close(struct rig *r)
 {
 	if (!r->fifo)
 		return;
-	gpul_fifo_abort(r->fifo, 1); /* ends the kernel of a failed test */
+	gpul_fifo_abort(r->fifo, 1); /* ends the kernel that a failed test left running */
 	rig_wait(r);
 	gpul_fifo_close(r->fifo);
 	r->fifo = NULL;

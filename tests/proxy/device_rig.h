@@ -1,4 +1,4 @@
-/* device_rig.h — a FIFO, kernels of device.cu (or of proxy/fifo.ptx) that push into it, and checks on the CPU. */
+/* device_rig.h — a FIFO, kernels of device.cu (or of proxy/fifo.ptx) that push triggers, and code that checks them on the CPU. */
 #ifndef GPULOAD_TESTS_PROXY_DEVICE_RIG_H
 #define GPULOAD_TESTS_PROXY_DEVICE_RIG_H
 
@@ -18,8 +18,8 @@ struct rig {
 	volatile uint64_t *notes;
 	gpul_fifo *fifo;
 	gpul_fifo_shape shape;
-	uint64_t seen[MAX_THREADS];   /* per thread: number of triggers received */
-	uint64_t position[POSITIONS]; /* per lane: the next position */
+	uint64_t seen[MAX_THREADS];   /* per thread: number of received triggers */
+	uint64_t position[POSITIONS]; /* per lane: position of the next trigger */
 	bool notes_first;             /* the kernel's note must be visible when its trigger arrives */
 	bool shared;
 };

@@ -1,4 +1,4 @@
-/* ends.c — a FIFO between two processes, for tests: shares the memory, runs kernels that push, checks the triggers. */
+/* ends.c — test support for a FIFO between two processes: shares its memory, runs kernels that push, checks the triggers. */
 #include "tests/proxy/ends.h"
 
 #include <errno.h>
@@ -38,7 +38,7 @@ gpul_status piece_offer(const gpul_driver *drv, gpul_mem_kind kind, const char *
 	struct piece p = { .drv = drv, .slot = -1 };
 	gpul_status st = gpul_mem_create(drv, &desc, &p.mem, err);
 
-	/* formatted before another process can map it */
+	/* format the area before another process can map it */
 	st = st ? st : gpul_fifo_area_format((char *)gpul_mem_cpu(p.mem) + GPUL_IPC_CONTROL_BYTES, bytes, shape, err);
 	st = st ? st : gpul_ipc_server_create(drv, p.mem, &options, &p.server, err);
 	if (st) {
@@ -216,7 +216,7 @@ gpul_status kernels_wait(struct kernels *k, bool aborts, int timeout_ms, struct 
 		if (aborts && (out->lost != GPUL_IPC_NONE || gpul_fifo_gpu_peer_died(k->end)))
 			gpul_fifo_gpu_abort(k->end, GPUL_FIFO_CODE_PEER_GONE);
 	}
-	/* the lifeline reports the end earlier than the event */
+	/* the lifeline may report the other process's end before the event does, so wait for the event */
 	if (!st && gpul_fifo_gpu_peer_died(k->end) && out->lost == GPUL_IPC_NONE)
 		st = wait_for_loss(k, timeout_ms, &out->lost, err);
 	if (!st)

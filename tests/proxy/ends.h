@@ -1,7 +1,7 @@
-/* ends.h — test support for a FIFO between two processes: the memory (by ipc), kernels that push, and a check of the
+/* ends.h — test support for a FIFO between two processes: memory shared by ipc/, kernels that push, and a check of the
  * triggers.
  *
- *     piece_offer ┄┄ socket ┄┄> piece_attach          either side's process may be the owner
+ *     piece_offer ┄┄ socket ┄┄> piece_attach          either process may own the memory
  *     kernels_open, start, wait                       the process with the GPU's half: cli/kernels/fifo_push.cu
  *     gpul_fifo_open, gpul_proxy_start, check_items   the process with the CPU's half */
 #ifndef GPULOAD_TESTS_PROXY_ENDS_H
@@ -24,7 +24,7 @@ struct piece {
 	size_t bytes;
 };
 
-/* Create, format and offer memory for a FIFO; or attach to it.  Release either with piece_drop(). */
+/* piece_offer() creates, formats and offers memory for a FIFO; piece_attach() attaches to it.  piece_drop() releases both. */
 gpul_status piece_offer(const gpul_driver *drv, gpul_mem_kind kind, const char *name, const gpul_fifo_shape *shape, struct piece *out,
 			gpul_error *err);
 gpul_status piece_attach(const gpul_driver *drv, const char *name, struct piece *out, gpul_error *err);
@@ -34,8 +34,7 @@ gpul_status piece_drop(struct piece *p, gpul_error *err);
 gpul_status piece_event(struct piece *p, int timeout_ms, gpul_ipc_event *out, gpul_error *err);
 /* True: the event reports that the other process has detached or ended. */
 bool piece_is_lost(gpul_ipc_event_kind kind);
-/* Store the descriptors with which a proxy's thread watches the other process.  Returns their number; release with
- * piece_unwatch(). */
+/* Store the descriptors by which a proxy's thread watches the other process, and return their number.  piece_unwatch() releases them. */
 unsigned piece_watch(const struct piece *p, int fds[2]);
 void piece_unwatch(const struct piece *p, const int fds[2], unsigned n);
 
@@ -61,7 +60,7 @@ struct pushes {
 	unsigned flags; /* enum fifo_push_flags */
 };
 
-/* The result of a kernel. */
+/* What kernels_wait() reports about a kernel. */
 struct pushed {
 	uint64_t n;               /* number of triggers pushed by all blocks */
 	unsigned result;          /* the largest enum gpul_fifo_result of a block */

@@ -1,4 +1,4 @@
-/* test_deaths.c — the death of the process with the other end is detected by the lifeline in the FIFO, without
+/* test_deaths.c — the lifeline in the FIFO's memory shows that the process with the other end has died, without file
  * descriptors. */
 #include <errno.h>
 #include <setjmp.h>
@@ -19,7 +19,7 @@
 static const gpul_fifo_shape shape = { .slots = 8, .lanes = 2 };
 enum { AREA_BYTES = 4096, SOON_MS = 20000 };
 
-static unsigned char *area; /* shared with children */
+static unsigned char *area; /* memory shared with the child processes */
 static gpul_fifo *fifo;
 
 static int set_up(void **state)
@@ -44,7 +44,7 @@ static gpul_fifo_gpu *kernels_end(void)
 	return g;
 }
 
-/* Start a process that opens an end of the FIFO and holds its lifeline. */
+/* Start a process that opens one end of the FIFO and holds its lifeline. */
 static pid_t process(int has_kernels)
 {
 	int ready[2];
@@ -150,7 +150,7 @@ static gpul_status nothing(void *context, gpul_fifo *f, const gpul_fifo_item *it
 	return GPUL_OK;
 }
 
-/* Tests a spinning and a sleeping thread, without a watched descriptor. */
+/* The proxy's thread spins in one case and sleeps in the other; it watches no descriptor. */
 static void proxy_thread_ends_when_the_kernels_process_dies(void **state)
 {
 	(void)state;

@@ -1,4 +1,4 @@
-/* test_device.c — the kernels' half of the FIFO, in fifo_device.cuh (device.cu) and in proxy/fifo.ptx: order and
+/* test_device.c — the device code of the FIFO, in fifo_device.cuh (device.cu) and in proxy/fifo.ptx: order and
  * visibility of each mode, waiting for a full ring, time-outs and aborts.
  *
  * Runs on any driver (GPULOAD_DRIVER).  GPULOAD_TEST_FIFO_PTX names a file with other kernels to test. */
@@ -14,7 +14,7 @@
 static const unsigned SIZES[] = { 1, 2, 16, 32, 128 };
 enum { N_SIZES = sizeof(SIZES) / sizeof(*SIZES), SECOND_NS = 1000000000, SOON_NS = 20000000 };
 
-/* True: this kernel writes a note before each push, and pushes with release. */
+/* True: this kernel writes a note before each push, and pushes with release semantics. */
 static bool releases(const char *name)
 {
 	return !strcmp(name, "fifo_push_release") || !strcmp(name, "fifo_push_sync");
@@ -93,8 +93,8 @@ static void triggers_of_owned_lanes_arrive_in_push_order(void **state)
 	for (int n = 0; n < 4; n++) {
 		for (int i = 0; i < N_SIZES; i++)
 			owned_by(*state, names[n], SIZES[i], 1, 1, 100);
-		owned_by(*state, names[n], 128, 128, 128, 10); /* lanes of one slot */
-		owned_by(*state, names[n], 128, 32, 1, 20);    /* one warp's threads own a lane each */
+		owned_by(*state, names[n], 128, 128, 128, 10); /* each lane has one slot */
+		owned_by(*state, names[n], 128, 32, 1, 20);    /* each thread of one warp owns a lane */
 		owned_by(*state, names[n], 512, 64, 16, 20);
 	}
 }
@@ -126,7 +126,7 @@ static void kernel_continues_after_the_previous_kernel(void **state)
 	}
 }
 
-/* After 15 single pushes, the 32 triggers wrap around the end of the ring and of the groups of a small ring. */
+/* After 15 single pushes, the 32 triggers of a warp push continue at the start of the ring, in a small ring several times. */
 static void warp_push_continues_after_single_pushes(void **state)
 {
 	struct rig *r = *state;
@@ -144,7 +144,7 @@ static void warp_push_continues_after_single_pushes(void **state)
 	}
 }
 
-/* Pushes 32 triggers at once, into lanes of fewer and of more than 32 slots. */
+/* Warps push 32 triggers together, into lanes of fewer and of more than 32 slots. */
 static void a_warp_pushes_in_the_order_of_its_threads(void **state)
 {
 	struct rig *r = *state;
@@ -162,7 +162,7 @@ static void a_warp_pushes_in_the_order_of_its_threads(void **state)
 	rig_fifo_close(r);
 }
 
-/* Checks positions: 32 consecutive triggers belong to one warp. */
+/* The positions show that 32 consecutive triggers belong to one warp. */
 static void triggers_of_a_warp_push_are_consecutive(void **state)
 {
 	struct rig *r = *state;
@@ -250,7 +250,7 @@ static void owning_warp_can_push_again_after_a_time_out(void **state)
 	rig_fifo_close(r);
 }
 
-/* An unused ticket leaves a gap that blocks all later triggers. */
+/* A thread that times out leaves its ticket unused, and this gap would block all later triggers of the lane. */
 static void time_out_in_a_shared_lane_aborts_the_fifo(void **state)
 {
 	static const char *const names[] = { "fifo_push", "fifo_push_release", "fifo_warp_push" };
@@ -328,7 +328,7 @@ static void lane_has_one_owner_until_it_is_disowned(void **state)
 	struct rig *r = *state;
 
 	rig_fifo(r, 8, 4);
-	for (unsigned lane = 0; lane < 8; lane++) { /* lane numbers are taken mod 4 */
+	for (unsigned lane = 0; lane < 8; lane++) { /* the kernel takes lane numbers mod 4 */
 		unsigned n[4] = { 0 };
 
 		rig_launch(r, &(struct rig_kernel){ "fifo_own", 1, 64, 0, lane, FOR_EVER });

@@ -1,4 +1,4 @@
-/* test_device_layout.c — the offsets in the head comment of proxy/fifo.ptx are those of fifo_layout.h. */
+/* test_device_layout.c — the comment at the top of proxy/fifo.ptx has the same offsets as fifo_layout.h. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -32,7 +32,7 @@ static const struct {
 	{ "gpul_trigger", sizeof(struct gpul_trigger) },
 };
 
-/* Find the line with the offsets of a struct in the file's head: "//     type  field +0  field +8  all 16". */
+/* Find the line for a struct in the comment at the top of the file: "//     type  field +0  field +8  all 16". */
 static const char *row(const char *ptx, const char *type, char *line, size_t line_bytes)
 {
 	char start[64];
@@ -66,7 +66,7 @@ static void ptx_offsets_match_the_struct_layout(void **state)
 		for (const char *p = line; (p = strchr(p, '+')); p++)
 			n++;
 	}
-	assert_int_equal(n, sizeof(FIELDS) / sizeof(*FIELDS)); /* the file has no other offsets */
+	assert_int_equal(n, sizeof(FIELDS) / sizeof(*FIELDS)); /* the comment has no further offsets */
 	gpul_file_close(&ptx);
 }
 

@@ -1,4 +1,4 @@
-/* test_every_order.c — tests the CPU's end with every order in which words can arrive, and every order of calls.
+/* test_every_order.c — tests the FIFO's CPU end with every order in which words can arrive, and every order of calls.
  *
  * The model (model/) visits all states of the protocol; this test visits all states of the code.  A state consists of
  * the fields of proxy/fifo.c, the area, and the words that kernels have stored and that have not arrived.  From each
@@ -22,7 +22,7 @@ struct state {
 	struct gpul_trigger slot[SLOTS];
 	uint64_t tail[LANES], taken[LANES], released[LANES], pushed[LANES];
 	uint64_t awaited, owing, owing_groups, pending;
-	struct gpul_trigger seen[LANES]; /* triggers that the scan read in pending lanes */
+	struct gpul_trigger seen[LANES]; /* triggers that the scan has already read in pending lanes */
 	uint32_t turn, under_way;        /* bit 2 s + w: word w of slot s has not arrived */
 };
 
@@ -116,7 +116,7 @@ static void visit(struct search *s, const struct state *state)
 
 /* ---- steps ----------------------------------------------------------------------- */
 
-/* True: the trigger at this position has been pushed, and both its words have arrived. */
+/* True: the trigger at this position was pushed, and both its words have arrived. */
 static bool whole(const struct search *s, const struct state *state, unsigned lane, uint64_t position)
 {
 	const unsigned slot = lane * s->size + (unsigned)(position % s->size);
@@ -147,7 +147,7 @@ static void arrivals(struct search *s, const struct state *from)
 
 		if (!(from->under_way >> bit & 1))
 			continue;
-		/* the slot's newest position */
+		/* position of the trigger that was last pushed to this slot */
 		const uint64_t last = from->pushed[lane] - 1, position = last - (last - slot % s->size) % s->size;
 
 		to.under_way ^= 1u << bit;
@@ -214,7 +214,7 @@ static void releases(struct search *s, const struct state *from)
 	}
 }
 
-/* Open a new CPU's end, which takes triggers again that were taken out and not released. */
+/* Open a new CPU end, which receives those triggers again that were taken out and not released. */
 static void reopen_cpus_end(struct search *s, const struct state *from)
 {
 	struct state to = *from;

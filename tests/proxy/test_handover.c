@@ -36,7 +36,7 @@ static struct gpul_trigger *slot_of(unsigned lane, uint64_t at)
 	return &slots[lane * PER_LANE + at % PER_LANE];
 }
 
-/* Store words of a slot like a kernel; bits of what: 1 is the first word, 2 the second. */
+/* Store words of a slot as a kernel does; bit 0 of `what` is the first word, bit 1 the second. */
 static void store(unsigned lane, uint64_t at, int what)
 {
 	const uint64_t lap = (~(at / PER_LANE) & 1) << 63;
@@ -188,7 +188,7 @@ static void both_ends_read_the_first_abort_code(void **state)
 	gpul_fifo_close(f);
 
 	f = begin();
-	((struct gpul_fifo_header *)(void *)area)->raised = 9; /* like a kernel thread that timed out */
+	((struct gpul_fifo_header *)(void *)area)->raised = 9; /* as a kernel thread does when it times out */
 	g = kernels_end();
 	assert_int_equal(gpul_fifo_gpu_aborted(g), 9);
 	for (unsigned i = 0; i < shape.lanes; i++)

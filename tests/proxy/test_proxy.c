@@ -19,12 +19,12 @@
 
 enum { MAX_RUNS = 16, MAX_LANES = 8 };
 
-/* Records of a handler, which runs on the proxy's thread; the test reads them after a drain. */
+/* What a handler has observed on the proxy's thread; the test reads it after a drain. */
 struct seen {
 	struct as_kernel *of;
 	unsigned n_runs, run[MAX_RUNS], kind[MAX_RUNS];
 	uint64_t n[MAX_LANES], sum;
-	bool wrong;          /* wrong order, kind or FIFO, or a tail that was written too early */
+	bool wrong;          /* order, kind or FIFO was wrong, or the tail was written too early */
 	atomic_bool blocked; /* the handler waits while this is true */
 };
 
@@ -152,7 +152,7 @@ static void thread_serves_several_fifos_and_passes_the_right_one(void **state)
 		desc.kinds[i] = (gpul_proxy_kind){ look, &s[i] };
 	}
 	p = start(&desc);
-	memset(fifos, 0, sizeof fifos); /* the array was copied */
+	memset(fifos, 0, sizeof fifos); /* the proxy has copied the array */
 	for (uint64_t i = 0; i < N; i++)
 		for (unsigned f = 0; f < N_FIFOS; f++)
 			assert_int_equal(as_kernel_push(&k[f], (unsigned)i % k[f].shape.lanes, f, i), GPUL_FIFO_OK);
@@ -174,7 +174,7 @@ static void drain_waits_for_the_handler_or_times_out(void **state)
 
 	as_kernel_open(&k, 8, 1);
 	p = start(&(gpul_proxy_desc){ .fifos = &k.fifo, .n_fifos = 1, .kinds[0] = { look, &s } });
-	assert_int_equal(gpul_proxy_drain(p, -1, NULL), GPUL_OK); /* the FIFO is empty */
+	assert_int_equal(gpul_proxy_drain(p, -1, NULL), GPUL_OK); /* the FIFO is already empty */
 	as_kernel_push(&k, 0, 0, 7);
 	assert_int_equal(gpul_proxy_drain(p, 20, &err), GPUL_ESYS);
 	assert_int_equal(err.native, ETIMEDOUT);
@@ -281,7 +281,7 @@ static void idle_thread_sleeps_and_counts_its_sleeps(void **state)
 	assert_true(stats.late_ns <= 2000000);
 	assert_true(stats.cpu_ns > 0);
 	assert_true(stats.empty_polls >= stats.sleeps);
-	for (uint64_t i = 0; i < 100; i++) { /* a trigger wakes the thread */
+	for (uint64_t i = 0; i < 100; i++) { /* each trigger wakes the sleeping thread */
 		assert_int_equal(as_kernel_push(&k, 0, 0, i), GPUL_FIFO_OK);
 		assert_int_equal(as_kernel_sync(&k, 0), GPUL_FIFO_OK);
 	}
@@ -313,7 +313,7 @@ static void spin_always_never_sleeps(void **state)
 static void thread_yields_if_sleeps_exceed_the_limit(void **state)
 {
 	(void)state;
-	const uint64_t retry_ns = 100000000; /* a sleep is tried again after this time */
+	const uint64_t retry_ns = 100000000; /* after this time, the thread tries again to sleep */
 	struct as_kernel k;
 	struct seen s = { .of = &k };
 	gpul_proxy_stats stats = { 0 };

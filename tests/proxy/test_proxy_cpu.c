@@ -1,4 +1,4 @@
-/* test_proxy_cpu.c — tests to which CPU the proxy's thread is pinned. */
+/* test_proxy_cpu.c — to which CPU the proxy's thread is pinned. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -32,7 +32,7 @@ static void parses_linux_cpu_lists(void **state)
 	assert_false(CPU_ISSET(4, &set) || CPU_ISSET(9, &set));
 	set = set_of("1023-99999999999999999999999"); /* a cpu_set_t ends at CPU 1023 */
 	assert_int_equal(CPU_COUNT(&set), 1);
-	set = set_of(""); /* the list of a node without CPUs */
+	set = set_of(""); /* the kernel's list for a NUMA node without CPUs */
 	assert_int_equal(CPU_COUNT(&set), 0);
 	set = set_of("\n");
 	assert_int_equal(CPU_COUNT(&set), 0);
@@ -58,7 +58,7 @@ static void avoids_the_callers_cpu_and_those_of_other_proxies(void **state)
 	assert_int_equal(gpul_cpu_choose(&may, &beside, n, 3), 2); /* CPUs 0 and 1 already have proxies, so 2 is better */
 	n[2] = 1;
 	assert_int_equal(gpul_cpu_choose(&may, &beside, n, 3), 1);
-	assert_int_equal(gpul_cpu_choose(&one, &none, n, 3), -1); /* only the caller's CPU is allowed */
+	assert_int_equal(gpul_cpu_choose(&one, &none, n, 3), -1); /* the only allowed CPU is the caller's */
 	assert_int_equal(gpul_cpu_choose(&none, &none, n, 0), -1);
 }
 
@@ -79,7 +79,7 @@ static gpul_status look(void *context, gpul_fifo *fifo, const gpul_fifo_item *it
 	return GPUL_OK;
 }
 
-/* Run a proxy with this pin, and record where its thread runs.  Returns its stats. */
+/* Run a proxy with this pin, and store in *where on which CPU its thread runs.  Returns its stats. */
 static gpul_proxy_stats run(gpul_proxy_pin pin, int number, struct where *where)
 {
 	struct as_kernel k;
@@ -100,7 +100,7 @@ static gpul_proxy_stats run(gpul_proxy_pin pin, int number, struct where *where)
 	return stats;
 }
 
-/* The CPUs that this thread, and the threads that it creates, may use. */
+/* The CPUs that this thread, and the threads that it creates, may run on. */
 static cpu_set_t allowed(void)
 {
 	cpu_set_t set;
@@ -145,7 +145,7 @@ static void unpinned_thread_has_the_callers_affinity(void **state)
 
 	assert_int_equal(stats.cpu, -1);
 	assert_true(CPU_EQUAL(&where.may, &mine));
-	stats = run(GPUL_PROXY_PIN_AUTO, 0, &where); /* the node of the memory is unknown */
+	stats = run(GPUL_PROXY_PIN_AUTO, 0, &where); /* the memory's NUMA node is unknown */
 	assert_int_equal(stats.cpu, -1);
 	assert_true(CPU_EQUAL(&where.may, &mine));
 }
@@ -163,9 +163,9 @@ static void thread_is_not_pinned_if_only_the_callers_cpu_is_allowed(void **state
 	allow(&one);
 	if (gpul_cpu_reserve(GPUL_PROXY_PIN_NODE, 0, &stats.cpu, NULL)) {
 		allow(&before);
-		skip(); /* the CPU is of another node */
+		skip(); /* the only allowed CPU is on another NUMA node */
 	}
-	stats = run(GPUL_PROXY_PIN_NODE, 0, &where); /* both threads run on one CPU, alternately */
+	stats = run(GPUL_PROXY_PIN_NODE, 0, &where); /* both threads run on one CPU */
 	allow(&before);
 	assert_int_equal(stats.cpu, -1);
 	assert_true(CPU_EQUAL(&where.may, &one));
@@ -195,7 +195,7 @@ static void proxies_of_a_node_get_different_cpus(void **state)
 
 	for (int i = 0; i < N; i++) {
 		if (gpul_cpu_reserve(GPUL_PROXY_PIN_NODE, 0, &cpu[i], &err))
-			skip(); /* no CPU of node 0 is allowed here */
+			skip(); /* no CPU of NUMA node 0 is allowed */
 		if (cpu[i] >= 0) {
 			assert_true(CPU_ISSET((size_t)cpu[i], &before));
 			n_on[cpu[i]]++;
@@ -203,7 +203,7 @@ static void proxies_of_a_node_get_different_cpus(void **state)
 	}
 	if (CPU_COUNT(&before) > N + 1)
 		for (int i = 0; i < N; i++)
-			assert_true(cpu[i] < 0 || n_on[cpu[i]] <= 2); /* this thread may have moved meanwhile */
+			assert_true(cpu[i] < 0 || n_on[cpu[i]] <= 2); /* 2, because the caller may have moved to another CPU meanwhile */
 	for (int i = 0; i < N; i++)
 		gpul_cpu_unreserve(cpu[i]);
 }

@@ -1,4 +1,4 @@
-/* test_proxy_ends.c — tests how a handler, a kernel, another process or the owner ends the proxy's thread. */
+/* test_proxy_ends.c — the ways in which the proxy's thread ends: by a handler, a kernel, another process or the owner. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -58,7 +58,7 @@ static gpul_proxy *start(const gpul_proxy_desc *desc)
 	return p;
 }
 
-/* Wait until the thread has ended with an error; returns it. */
+/* Wait until the proxy's thread has ended with an error; return the error. */
 static gpul_error wait_for_its_end(gpul_proxy *p)
 {
 	gpul_error err = { 0 };
@@ -91,7 +91,7 @@ static void expect_end(struct fixture *x, gpul_proxy *p, gpul_status status, int
 
 /* ---- a handler ------------------------------------------------------------------------ */
 
-/* Handler that fails at the trigger whose word 0 is *context. */
+/* A handler that fails at the trigger whose word 0 is *context. */
 static gpul_status fail_at(void *context, gpul_fifo *fifo, const gpul_fifo_item *items, unsigned n, gpul_error *err)
 {
 	const uint64_t *at = context;
@@ -272,7 +272,7 @@ static void end_of_a_watched_process_is_noticed_under_load(void **state)
 	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
 	fds[0] = start_process(ends[0], &child);
 	if (fds[0] < 0)
-		skip(); /* before Linux 5.3 */
+		skip(); /* Linux before 5.3 has no pidfd */
 	pusher = (struct endless){ .k = &x.k[0] };
 	x.desc.kinds[0].handler = ignore;
 	x.desc.watch_fds = fds;
@@ -306,7 +306,7 @@ static void closed_socket_wakes_a_sleeping_thread(void **state)
 	x.desc.watch_fds = (int[]){ first[0], second[0] };
 	x.desc.n_watch_fds = 2;
 	x.desc.spin_ns = 1;
-	x.desc.max_sleep_ns = 3600ull * 1000000000; /* sleeps become longer; the test does not wait for their end */
+	x.desc.max_sleep_ns = 3600ull * 1000000000; /* sleeps may become very long, and the test must not wait for their end */
 	p = start(&x.desc);
 	while (stats.sleeps < 3) {
 		usleep(100);
@@ -348,7 +348,7 @@ static void stopping_a_proxy_with_empty_fifos_aborts_nothing(void **state)
 
 	open_two(&x);
 	x.desc.kinds[0].handler = ignore;
-	for (uint64_t i = 0; i < 3; i++) { /* each proxy continues where the previous one stopped */
+	for (uint64_t i = 0; i < 3; i++) { /* each proxy continues after the last trigger of the previous proxy */
 		gpul_proxy *p = start(&x.desc);
 
 		as_kernel_push(&x.k[0], 0, 0, i);
@@ -404,7 +404,7 @@ static void stopping_waits_for_the_handler_and_keeps_other_triggers(void **state
 	assert_int_equal(gpul_proxy_stop(p, NULL), GPUL_OK);
 	assert_true(atomic_load(&gate.open));
 	pthread_join(thread, NULL);
-	assert_int_equal(as_kernel_tail(&x.k[0], 1), 8); /* the current batch, and the batch of one more turn */
+	assert_int_equal(as_kernel_tail(&x.k[0], 1), 8); /* the thread has finished its batch and one more */
 	assert_int_equal(as_kernel_sync(&x.k[0], 1), GPUL_FIFO_ABORTED);
 	assert_int_equal(as_kernel_abort(&x.k[0], 1), GPUL_FIFO_CODE_STOPPED);
 	assert_int_equal(as_kernel_abort(&x.k[1], 0), GPUL_FIFO_CODE_STOPPED);
@@ -435,7 +435,7 @@ static void thousand_starts_leak_nothing(void **state)
 		gpul_proxy *p = start(&x.desc);
 
 		as_kernel_push(&x.k[i & 1], (unsigned)i / 2 % LANES, 0, i);
-		if (i % 3 == 0) /* otherwise it may be stopped before its first poll */
+		if (i % 3 == 0) /* in the other cases, the proxy may be stopped before its first poll */
 			assert_int_equal(gpul_proxy_drain(p, -1, NULL), GPUL_OK);
 		else
 			assert_int_equal(as_kernel_sync(&x.k[i & 1], (unsigned)i / 2 % LANES), GPUL_FIFO_OK);
@@ -520,7 +520,7 @@ static void refuses_an_invalid_proxy_desc(void **state)
 
 static bool no_memory;
 
-/* Replaces the C library's aligned_alloc(), and fails if no_memory is set. */
+/* Replaces the C library's aligned_alloc(); fails if no_memory is set. */
 void *aligned_alloc(size_t alignment, size_t bytes)
 {
 	void *p = NULL;
@@ -547,7 +547,7 @@ static void failed_starts_report_the_cause_and_leak_nothing(void **state)
 
 	pthread_getattr_default_np(&before);
 	pthread_attr_init(&huge);
-	pthread_attr_setstacksize(&huge, (size_t)1 << 50); /* larger than the address space */
+	pthread_attr_setstacksize(&huge, (size_t)1 << 50); /* too large for the address space */
 	assert_int_equal(pthread_setattr_default_np(&huge), 0);
 	expect_refusal(&x.desc, GPUL_ESYS, "pthread_create: ");
 	pthread_setattr_default_np(&before);

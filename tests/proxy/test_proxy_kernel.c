@@ -1,4 +1,4 @@
-/* test_proxy_kernel.c — kernels of device.cu push, and a proxy's thread handles their triggers.
+/* test_proxy_kernel.c — a proxy's thread handles the triggers of device.cu's kernels.
  *
  * Runs on any driver (GPULOAD_DRIVER).  device.cu's triggers are of kind 15. */
 #include <setjmp.h>
@@ -19,7 +19,7 @@ enum { KIND = 15, SOON_NS = 20000000 };
 struct server {
 	struct rig *r;
 	gpul_proxy *proxy;
-	uint64_t n, fail_at; /* 0: never */
+	uint64_t n, fail_at; /* number of triggers; the one at which to fail, 0: none */
 	atomic_bool blocked; /* the handler waits while this is true */
 };
 
@@ -129,7 +129,7 @@ static void stopping_aborts_a_kernel_that_still_pushes(void **state)
 		gpul_proxy_get_stats(s.proxy, &stats);
 	}
 	assert_int_equal(gpul_proxy_stop(s.proxy, NULL), GPUL_OK);
-	/* If the proxy's last turn found no trigger, stopping does not abort the kernel. */
+	/* If the proxy found no trigger in its last turn, stopping it has not aborted the kernel. */
 	if (!gpul_fifo_aborted(r->fifo))
 		gpul_fifo_abort(r->fifo, GPUL_FIFO_CODE_STOPPED);
 	rig_wait(r);

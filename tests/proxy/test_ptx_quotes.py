@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The lesson's quotes of proxy/fifo.ptx match the file: the same lines in the same order, without comments."""
+"""The lesson's quotes of proxy/fifo.ptx match the file: they have the same lines in the same order, without comments."""
 import os, re, sys, unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))

@@ -1,4 +1,4 @@
-/* test_two_processes.c — kernels in one process and the proxy in another; either owns the memory.  See two_roles.h.
+/* test_two_processes.c — kernels in one process and the proxy in another; either process may own the memory.  See two_roles.h.
  *
  * GPULOAD_DRIVER chooses the driver. */
 #include <errno.h>
@@ -66,7 +66,7 @@ static int kill_children(void **state)
 	return 0;
 }
 
-/* Start the other process, which attaches while the owner serves. */
+/* Start the other process; it attaches while the owner waits for it. */
 static struct child attached(const char *as, struct child *owner)
 {
 	struct child c = start_child(as, "fifo");
@@ -306,7 +306,7 @@ static void expect_false_headers_refused(struct child *victim)
 			break;
 		send_to_child(victim, "open");
 		said = receive_from_child(victim);
-		if (strncmp(said, "failed 3 ", 9) != 0) /* GPUL_EFORMAT */
+		if (strncmp(said, "failed 3 ", 9) != 0) /* the status is not GPUL_EFORMAT */
 			fail_msg("false header %d: %s", i, said);
 		send_and_expect(t.owner, "restore", "restored");
 	}

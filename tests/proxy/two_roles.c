@@ -10,7 +10,7 @@
 #include "driver/context.h"
 #include "tests/proxy/ends.h"
 
-enum { LONG_MS = 20000 }; /* limit for expected events on a busy machine */
+enum { LONG_MS = 20000 }; /* limit for events that must come, long enough for a busy machine */
 
 struct side {
 	gpul_context context;
@@ -98,7 +98,7 @@ static void corrupt_header(struct side *s, unsigned which)
 	}
 	*(struct gpul_fifo_header *)s->piece.area = false_headers[which];
 	say("corrupted");
-	if (hear((char[128]){ 0 })) /* wait until the other process has read it */
+	if (hear((char[128]){ 0 })) /* the next command shows that the other process has read the header */
 		*(struct gpul_fifo_header *)s->piece.area = truth;
 	say("restored");
 }

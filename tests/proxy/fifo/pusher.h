@@ -1,4 +1,4 @@
-/* pusher.h — pushes from the CPU, in the way of a kernel thread that owns a lane, for tests without a kernel.
+/* pusher.h — pushes triggers from the CPU like a kernel thread that owns a lane, for tests without a kernel.
  *
  *     struct pusher p = pusher_of(area, lane);
  *     while (!pusher_push(&p, a, b))          false: the ring is full
@@ -37,7 +37,7 @@ static inline uint64_t pusher_word(const struct pusher *p, uint64_t at, uint64_t
 	return (~(at >> p->shift) & 1) << 63 | value;
 }
 
-/* Store one word of a slot; the two words of a vector store can arrive in any order. */
+/* Store one word of a slot; a slot's two words are stored separately, because those of a GPU's vector store can arrive in any order. */
 static inline void pusher_store(struct pusher *p, uint64_t at, unsigned half, uint64_t value)
 {
 	struct gpul_trigger *slot = &p->slots[at & ((1ull << p->shift) - 1)];

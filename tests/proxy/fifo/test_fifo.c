@@ -1,4 +1,4 @@
-/* test_fifo.c — tests the CPU's end of a FIFO; the test writes the slots like a kernel. */
+/* test_fifo.c — tests the CPU's end of a FIFO; the test itself writes triggers to the slots, as a kernel would. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -119,7 +119,7 @@ static void slot_is_taken_when_both_halves_have_arrived(void **state)
 	gpul_fifo_close(f);
 }
 
-/* The half slot follows 1 to 5 full ones, which can span more than a cache line. */
+/* The half-written slot follows 1 to 5 complete ones, which can span more than a cache line. */
 static void half_written_slot_ends_a_batch_of_its_lane(void **state)
 {
 	(void)state;
@@ -198,7 +198,7 @@ static void release_lane_frees_up_to_a_position_and_release_the_rest(void **stat
 	gpul_fifo_close(f);
 }
 
-/* One lane is always full, another one has one trigger. */
+/* One lane is always full, and another lane has one trigger. */
 static void busy_lane_does_not_starve_other_lanes(void **state)
 {
 	(void)state;
@@ -236,7 +236,7 @@ static void poll_finds_a_trigger_in_any_lane_for_every_turn(void **state)
 		for (unsigned lane = 0; lane < LANES; lane++) {
 			const unsigned before = (turn + LANES - 1) % LANES;
 
-			push(before, 1); /* so that the next scan begins at turn */
+			push(before, 1); /* makes the next scan start at lane `turn` */
 			assert_int_equal(gpul_fifo_poll(f, items, 1), 1);
 			pushed[before]++;
 			gpul_fifo_release(f);
@@ -268,7 +268,7 @@ static void positions_wrap_around_at_2_to_the_64(void **state)
 	gpul_fifo_close(f);
 	line(0)->tail = UINT64_MAX - 4;
 	f = open_area(2);
-	/* zeroed slots look full in odd laps; with such a large tail they would have been written before */
+	/* a zeroed slot looks written in an odd lap; but with such a large tail, the slots would not be zero any more */
 	for (unsigned i = 0; i < 2; i++)
 		pusher_store(&pushers[0], pushers[0].next - 2 + i, 0, 0);
 	for (uint64_t i = 0; i < 12; i++) {
@@ -315,7 +315,7 @@ static void small_and_large_batches_return_the_same_order(void **state)
 			for (unsigned lane = 0; lane < LANES; lane += 1 + lane % 3)
 				for (unsigned i = 0; i < EACH; i++)
 					push(lane, i);
-			/* a batch takes as many triggers of a lane as fit, so a small batch has a multiple of EACH */
+			/* a batch takes all triggers of a lane that fit, so the size of a small batch is a multiple of EACH */
 			for (unsigned got; (got = gpul_fifo_poll(f, to + n[small], small ? EACH * max : LANES * EACH)) > 0;) {
 				n[small] += got;
 				if (small)
@@ -372,7 +372,7 @@ static void first_abort_code_is_written_to_all_lanes_and_stays(void **state)
 	gpul_fifo_close(f);
 }
 
-/* When two threads abort at once, the code in lane 0 wins, and both write that code. */
+/* When two threads abort at the same time, the code in lane 0 counts, and both threads write that code to the other lanes. */
 static void abort_code_of_lane_0_is_completed_in_all_lanes(void **state)
 {
 	(void)state;
@@ -397,7 +397,7 @@ static void next_poll_copies_a_raised_code_to_all_lanes(void **state)
 		if (asked)
 			assert_int_equal(gpul_fifo_aborted(f), GPUL_FIFO_CODE_TIMED_OUT);
 		else
-			assert_int_equal(gpul_fifo_poll(f, items, 1), 1); /* poll still returns the pushed trigger */
+			assert_int_equal(gpul_fifo_poll(f, items, 1), 1); /* an aborted FIFO still returns the pushed trigger */
 		for (unsigned lane = 0; lane < 4; lane++)
 			assert_int_equal(pusher_aborted(&pushers[lane]), GPUL_FIFO_CODE_TIMED_OUT);
 		gpul_fifo_abort(f, 3);
@@ -436,7 +436,7 @@ static void reset_empties_the_fifo(void **state)
 	assert_int_equal(gpul_fifo_aborted(f), 9);
 	assert_int_equal(gpul_fifo_reset(f, NULL), GPUL_OK);
 	assert_int_equal(gpul_fifo_aborted(f), 0);
-	gpul_fifo_release(f); /* nothing is left to release */
+	gpul_fifo_release(f); /* has no effect after the reset */
 	for (unsigned lane = 0; lane < 2; lane++) {
 		assert_int_equal(pusher_aborted(&pushers[lane]), 0);
 		assert_int_equal(line(lane)->tail, 0);

@@ -1,4 +1,4 @@
-/* test_fifo_create.c — a FIFO in each kind of memory, on a driver that fails at each call in turn. */
+/* test_fifo_create.c — creating a FIFO in each kind of memory, on a fake driver that fails at each call in turn. */
 #include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -65,7 +65,7 @@ static CUdeviceptr address(const volatile void *p)
 	return (CUdeviceptr)(uintptr_t)p;
 }
 
-/* Check the addresses of both ends, and that a trigger is received. */
+/* Check the addresses of the FIFO's two ends, and that the CPU receives a trigger. */
 static void expect_works(gpul_fifo *f, gpul_mem_kind kind)
 {
 	const gpul_mem *mem = gpul_fifo_mem_of(f);
@@ -117,7 +117,7 @@ static void create_undoes_everything_whichever_call_fails(void **state)
 		int n_calls, n_failed = 0;
 		gpul_fifo *f = NULL;
 
-		/* the first create sets up what stays allocated */
+		/* the first call makes allocations that are never freed */
 		assert_int_equal(gpul_fifo_create(drv, kinds[k], 0, &shape, &f, NULL), GPUL_OK);
 		gpul_fifo_close(f);
 		const struct counts before = count();
@@ -138,7 +138,7 @@ static void create_undoes_everything_whichever_call_fails(void **state)
 				assert_non_null(strstr(err.text, "cu"));
 				n_failed++;
 			} else {
-				assert_true(kinds[k] == GPUL_MEM_AUTO); /* AUTO tried the next kind */
+				assert_true(kinds[k] == GPUL_MEM_AUTO); /* only AUTO succeeds, because it tries the next kind of memory */
 				expect_works(f, GPUL_MEM_AUTO);
 				gpul_fifo_close(f);
 			}

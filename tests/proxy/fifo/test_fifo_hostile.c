@@ -40,7 +40,7 @@ static void expect_refused(const void *at, size_t bytes)
 	assert_int_equal(gpul_fifo_open((void *)(uintptr_t)at, bytes, &f, &err), GPUL_EFORMAT);
 	assert_null(f);
 	assert_true(err.text[0] != '\0');
-	/* refused before the first driver call: the driver is NULL */
+	/* gpul_fifo_gpu_create() refuses the area before its first driver call, since the driver is NULL */
 	assert_int_equal(gpul_fifo_gpu_create(NULL, (void *)(uintptr_t)at, 0, bytes, &g, &err2), GPUL_EFORMAT);
 	assert_null(g);
 }
@@ -134,7 +134,7 @@ static void formatting_refuses_short_or_misaligned_memory(void **state)
 	free(area);
 }
 
-/* The header is read only once, by gpul_fifo_open(). */
+/* gpul_fifo_open() reads the header only once. */
 static void later_changes_of_the_header_have_no_effect(void **state)
 {
 	(void)state;
@@ -169,7 +169,7 @@ static void lane_returns_at_most_its_slots_before_a_release(void **state)
 
 	assert_int_equal(gpul_fifo_open(area, area_bytes, &f, NULL), GPUL_OK);
 	for (unsigned lap = 0; lap < 3; lap++)
-		for (unsigned at = 0; at < PER_LANE; at++) { /* pushes even if the lane is full */
+		for (unsigned at = 0; at < PER_LANE; at++) { /* stores triggers even if the lane is full */
 			pusher_store(&p, lap * PER_LANE + at, 0, 0);
 			pusher_store(&p, lap * PER_LANE + at, 1, 0);
 			assert_int_equal(gpul_fifo_poll(f, items, 64), lap == 0);

@@ -1,4 +1,4 @@
-/* test_fifo_threads.c — several threads push, one polls, one aborts: for ThreadSanitizer, and to check the order. */
+/* test_fifo_threads.c — several threads push, one polls, and one aborts; checks the order, and that ThreadSanitizer finds no race. */
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -21,7 +21,7 @@ struct worker {
 	unsigned lanes, first; /* the worker pushes to lanes first, first + N_PUSHERS ... */
 	uint64_t n;            /* number of pushes per lane, unless aborted */
 	uint64_t *written;     /* data written before a push, at the index in the trigger */
-	uint64_t aborted_with; /* abort code of the last lane */
+	uint64_t aborted_with; /* abort code that the last lane returned */
 	uint32_t code;
 };
 
@@ -41,7 +41,7 @@ static void *push_to_lanes(void *context)
 					return NULL;
 				sched_yield();
 			}
-			w->written[lane] = i; /* not atomic: the trigger publishes it, the tail allows the next */
+			w->written[lane] = i; /* not atomic: the trigger publishes the word, and the tail permits the next store */
 			pusher_push(&pushers[lane], i, lane);
 		}
 	return NULL;
@@ -52,7 +52,7 @@ static void start(struct worker *w, void *(*what)(void *))
 	assert_int_equal(pthread_create(&w->thread, NULL, what, w), 0);
 }
 
-/* Lanes of one slot, so that the written data belong to the trigger until it is released. */
+/* Each lane has one slot, so the written data belong to its only trigger until that is released. */
 static void triggers_arrive_in_lane_order_after_earlier_writes(void **state)
 {
 	(void)state;
@@ -101,7 +101,7 @@ static void *give_up(void *context)
 	return NULL;
 }
 
-/* All lanes get the code of the first thread that aborts, and every pusher ends. */
+/* All lanes get the code of the first thread that aborts, and every pusher stops waiting. */
 static void concurrent_aborts_end_all_waits_with_one_code(void **state)
 {
 	(void)state;

@@ -16,7 +16,7 @@ import spin
 
 MODEL = os.path.join(HERE, "fifo.pml")
 
-RIGHT = {  # name: definitions
+RIGHT = {  # correct shapes: {name: definitions}
     "owned, 1 slot": "OWNED PRODUCERS=1 SLOTS=1 PUSHES=5",
     "owned, 2 slots": "OWNED PRODUCERS=1 SLOTS=2 PUSHES=5",
     "owned, 4 slots": "OWNED PRODUCERS=1 SLOTS=4 PUSHES=5",
@@ -49,7 +49,7 @@ LARGE = {
     "shared by three, polls ahead, larger": "PRODUCERS=3 SLOTS=1 PUSHES=1 AHEAD ABORTS",
     "shared by three, laps": "PRODUCERS=3 SLOTS=1 PUSHES=2",
 }
-WRONG = {  # name: definitions, expected complaint of pan
+WRONG = {  # deliberate errors: {name: definitions, expected complaint of pan}
     "lap bit in one word only": ("OWNED PRODUCERS=1 SLOTS=1 PUSHES=3 WRONG_ONE_LAP_BIT", "w0/2)==(w1/2"),
     "lap bit of word 1 ignored": ("OWNED PRODUCERS=1 SLOTS=1 PUSHES=3 WRONG_IGNORES_WORD1", "w0/2)==(w1/2"),
     "lap bit that does not flip": ("OWNED PRODUCERS=1 SLOTS=2 PUSHES=4 WRONG_NO_FLIP", "==pushed["),

@@ -1,4 +1,4 @@
-/* check.c — the soak's checker, which compares each received trigger with the expected one.
+/* check.c — the checker of the soak test, which compares each received trigger with the expected one.
  *
  * A thread's triggers have the numbers 0, 1, 2 ..., arrive at the position at which the thread pushed (recorded in
  * its next trigger) and in the lane into which it pushed; a lane's positions have no gap. */
@@ -17,7 +17,7 @@ static uint32_t lane_of(const struct shape *s, unsigned thread)
 	return which % s->lanes;
 }
 
-/* More words than slots of a lane, so that a word is not overwritten before its trigger is released. */
+/* Return more words than a lane has slots, so that a word is not overwritten before its trigger is released. */
 static unsigned payload_words(const struct shape *s)
 {
 	unsigned words = 2;
@@ -53,7 +53,7 @@ void checker_launch(struct checker *c)
 		c->threads[i].before = SOAK_NONE;
 }
 
-/* Describe what is wrong with a trigger. */
+/* Write to c->text what is wrong with a trigger; return false. */
 static bool explain(struct checker *c, const gpul_fifo_item *item)
 {
 	const unsigned thread = item->word[0] >> SOAK_THREAD_SHIFT & (SOAK_MAX_THREADS - 1);
@@ -85,7 +85,7 @@ static bool payload_is_visible(struct checker *c, unsigned thread, uint64_t numb
 	const uint64_t there = c->payload[(uint64_t)thread * (c->payload_mask + 1) + (number & c->payload_mask)];
 	const bool reused = c->payload_mask + 1 <= c->shape->slots / c->shape->lanes;
 
-	/* reused: the thread may have written a later number */
+	/* if `reused`, the thread may have written a later number to the same word */
 	if (there == number + 1 || (reused && there > number && ((there - 1 - number) & c->payload_mask) == 0))
 		return true;
 	snprintf(c->text, sizeof(c->text), "thread %u's number %llu was pushed with release, but its payload is %llu", thread,
@@ -138,7 +138,7 @@ bool checker_end(struct checker *c, const uint64_t *results, uint64_t upto, uint
 	return true;
 }
 
-/* A trigger whose sync was aborted may have arrived; triggers behind an unused ticket do not arrive. */
+/* A trigger may have arrived although waiting for it was aborted; triggers after an unused ticket never arrive. */
 static bool abort_is_valid(const struct checker *c, const uint64_t *result, uint64_t came, uint64_t count)
 {
 	const uint64_t pushed = result[1];

@@ -25,7 +25,8 @@ static void swap(gpul_fifo_item *a, gpul_fifo_item *b)
 	memcpy(b->word, was.word, sizeof(b->word));
 }
 
-/* items: at least two consecutive triggers of one lane from one thread (OVERTAKE: from two); n: number of items. */
+/* Make the error in `items`, which are at least two consecutive triggers of a lane from one thread (OVERTAKE: from two threads);
+ * n: their number. */
 static void change(enum damage damage, struct checker *c, gpul_fifo_item *items, unsigned *n)
 {
 	const unsigned thread = items->word[0] >> SOAK_THREAD_SHIFT & (SOAK_MAX_THREADS - 1);
@@ -67,7 +68,7 @@ static void change(enum damage damage, struct checker *c, gpul_fifo_item *items,
 
 bool damage_do(enum damage damage, struct checker *c, gpul_fifo_item *items, unsigned *n)
 {
-	if (damage == NO_ANSWER && *n) { /* a thread that syncs has one trigger in flight */
+	if (damage == NO_ANSWER && *n) { /* each thread that waits has only one trigger in flight, so it needs no pair of triggers */
 		c->forgets_answer = true;
 		return true;
 	}

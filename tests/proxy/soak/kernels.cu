@@ -1,4 +1,4 @@
-// kernels.cu — the soak's kernels: they push as struct soak_work requests, and write their results.
+// kernels.cu — the kernels of the soak test: they push as struct soak_work requests, and write their results.
 #include "proxy/fifo_device.cuh"
 #include "tests/proxy/soak/work.h"
 

@@ -1,4 +1,4 @@
-/* run.c — one FIFO of the soak: a kernel that is launched repeatedly, and the thread that polls and checks. */
+/* run.c — one FIFO of the soak test: a kernel that is launched repeatedly, and the CPU thread that polls and checks its triggers. */
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,9 +14,9 @@ enum {
 	DAMAGE_AFTER = 100, /* triggers before an error is made, so that stale values exist */
 	ABORT_CODE = 1,
 };
-#define PATIENCE_NS       20000000000ull /* longest time without a trigger */
-#define KERNEL_TIMEOUT_NS 30000000000ull /* longer, because the CPU's message is more detailed */
-#define SOON_NS           50000ull       /* a time-out that happens often */
+#define PATIENCE_NS       20000000000ull /* longest time to wait for a trigger */
+#define KERNEL_TIMEOUT_NS 30000000000ull /* longer than PATIENCE_NS, because the CPU's error message has more details */
+#define SOON_NS           50000ull       /* a time-out that often expires */
 #define QUIET_NS          5000000ull     /* idle time after which the kernel's state is queried */
 
 struct one {
@@ -24,7 +24,7 @@ struct one {
 	const gpul_driver *drv;
 	gpul_fifo *fifo;
 	CUstream stream;
-	uint64_t *host, *results; /* memory shared with kernels: payload, answers, results */
+	uint64_t *host, *results; /* memory that kernels can access: payload, answers, results */
 	struct checker checker;
 	gpul_fifo_item items[MAX_BATCH];
 	uint64_t dice, to_stop, give_up_at;
@@ -97,7 +97,7 @@ static void release_or_abort(struct one *o, unsigned n)
 		gpul_fifo_abort(o->fifo, ABORT_CODE);
 		o->gave_up = true;
 	}
-	if (o->gave_up) /* waiting kernel threads must not continue */
+	if (o->gave_up) /* without a release, waiting kernel threads cannot continue */
 		return;
 	if (o->run->consumer != LATE) {
 		gpul_fifo_release(o->fifo);
@@ -122,7 +122,7 @@ static bool handle(struct one *o, unsigned n)
 	return true;
 }
 
-/* After some time without triggers, check whether more can arrive.  Returns true to continue. */
+/* If no trigger has come for some time, check whether more can arrive.  Returns true to continue polling. */
 static bool check_kernel(struct one *o, uint64_t quiet_ns, bool *over)
 {
 	const uint32_t code = gpul_fifo_aborted(o->fifo);
@@ -179,7 +179,7 @@ static bool serve(struct one *o, uint64_t n)
 
 /* ---- launches -------------------------------------------------------------------- */
 
-/* True: a push can be repeated after a time-out, because the thread or warp owns its lane and its triggers fit in. */
+/* True: a push may be repeated after a time-out, because the thread or warp owns its lane, and its triggers fit into the lane. */
 static bool may_try_again(const struct shape *s)
 {
 	return !s->shared && (s->how != SOAK_WARP || s->slots / s->lanes >= 32);

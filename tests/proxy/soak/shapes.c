@@ -1,7 +1,7 @@
-/* shapes.c — the configurations of the soak.
+/* shapes.c — the configurations of the soak test.
  *
- * A small shape represents a kind of use and is run with each consumer; its rate is low because of waiting.  Mass
- * shapes are for many triggers: large rings, several FIFOs at a time, each with a separate CPU thread. */
+ * A small shape represents one kind of use, and runs with each consumer; it is slow because threads wait.  Mass
+ * shapes transfer many triggers: they have large rings and several FIFOs at a time, each with its own CPU thread. */
 #include "tests/proxy/soak/soak.h"
 
 const char *const consumer_names[N_CONSUMERS] = { "fast",          "slow", "stops and goes", "one at a time",

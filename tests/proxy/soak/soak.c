@@ -59,7 +59,7 @@ static uint64_t run_together(struct run *runs, unsigned n, const struct run *lik
 	for (unsigned i = 0; i < n; i++) {
 		runs[i] = *like;
 		runs[i].quota = like->quota / n;
-		if (i % 2) /* every second FIFO reads triggers in place */
+		if (i % 2) /* every second FIFO is read in place */
 			runs[i].consumer = RUNS;
 		runs[i].seed = soak_mix(like->seed + i);
 	}
@@ -151,7 +151,7 @@ static void soak_mass(const struct soak *soak, const struct options *o, struct t
 	}
 }
 
-/* Make each error on a shape on which it is possible. */
+/* Make each error once, in a shape in which it can occur. */
 static void soak_damages(const struct soak *soak, const struct options *o, struct totals *totals)
 {
 	for (unsigned d = NO_DAMAGE + 1; d < N_DAMAGES; d++) {
@@ -172,8 +172,8 @@ static void soak_damages(const struct soak *soak, const struct options *o, struc
 
 /* ---- main ------------------------------------------------------------------------ */
 
-/* Load the kernels.  A driver may load a kernel lazily, which is impossible while another kernel waits for the CPU;
- * querying an attribute loads it. */
+/* Load the kernels, and query an attribute of each.  A driver may load a kernel lazily, which would block while another kernel
+ * waits for the CPU; the query loads the kernel now. */
 static gpul_status load(struct soak *s, const char *path, gpul_error *err)
 {
 	struct {

@@ -1,4 +1,4 @@
-/* soak.h — the soak's parts: shapes.c (configurations), run.c (one FIFO, its kernel and its thread), check.c (checks
+/* soak.h — the files of the soak test: shapes.c (configurations), run.c (one FIFO, its kernel and its thread), check.c (checks
  * each trigger), damage.c (errors that the checker must find), soak.c (main). */
 #ifndef GPULOAD_TESTS_PROXY_SOAK_H
 #define GPULOAD_TESTS_PROXY_SOAK_H
@@ -30,15 +30,15 @@ extern const char *const consumer_names[N_CONSUMERS];
 /* ---- checks ---- */
 
 struct thread_state {
-	uint64_t next;         /* the next number */
-	uint32_t before, lane; /* position of its last trigger; its lane */
+	uint64_t next;         /* number of the thread's next trigger */
+	uint32_t before, lane; /* position of the thread's last trigger; its lane */
 };
 
 struct checker {
 	const struct shape *shape;
 	uint64_t seed;
 	struct thread_state *threads;
-	uint64_t *positions; /* per lane: the next position */
+	uint64_t *positions; /* per lane: position of the next trigger */
 	unsigned n_threads, payload_mask;
 	volatile uint64_t *payload, *answers;
 	bool forgets_answer;  /* true: the handler omits its answer (damage.c) */
@@ -47,12 +47,11 @@ struct checker {
 
 bool checker_open(struct checker *c, const struct shape *shape, uint64_t seed);
 void checker_close(struct checker *c);
-void checker_launch(struct checker *c);                                        /* a kernel begins: no thread has an earlier trigger */
+void checker_launch(struct checker *c);                                        /* a kernel starts: no thread has an earlier trigger in it */
 bool checker_take(struct checker *c, const gpul_fifo_item *items, unsigned n); /* false: text describes the error */
-/* Check that all threads have reached number upto, and that the kernel's results report count pushes each. */
+/* Check that every thread's next number is `upto`, and that the kernel's results report `count` pushes per thread. */
 bool checker_end(struct checker *c, const uint64_t *results, uint64_t upto, uint64_t count);
-/* Check the end of an aborted kernel: its pushed triggers arrived, as far as possible.  Then expect number upto at
- * position 0. */
+/* Check the end of an aborted kernel: all its triggers that could still arrive have arrived.  Then expect number upto at position 0. */
 bool checker_end_aborted(struct checker *c, const uint64_t *results, uint64_t upto, uint64_t count);
 
 /* ---- errors that the checker must find ---- */
@@ -62,11 +61,11 @@ enum damage { NO_DAMAGE, DROP, REPEAT, SWAP, STALE_WORD, STALE_SLOT, FLIP, NO_PA
 struct damage_row {
 	const char *name, *text; /* text: part of the checker's message */
 	enum soak_how how;       /* kind of push */
-	bool shared;             /* threads share a lane; false: own one each */
+	bool shared;             /* threads share a lane; false: each thread owns one */
 };
 
 extern const struct damage_row damages[N_DAMAGES];
-/* Make the error in the received items, once.  Returns false if these items do not allow it. */
+/* Make the error in the received items once; false: these items do not allow it. */
 bool damage_do(enum damage damage, struct checker *c, gpul_fifo_item *items, unsigned *n);
 
 /* ---- one FIFO, its kernel and its thread ---- */
@@ -86,14 +85,14 @@ struct run {
 	const struct shape *shape;
 	enum consumer consumer;
 	enum damage damage;
-	uint64_t quota, seed; /* quota: triggers, rounded up to a multiple of the threads */
+	uint64_t quota, seed; /* quota: number of triggers, rounded up to a multiple of the threads */
 	uint64_t until_ns;    /* no launch after this time; 0: no limit */
 	uint64_t came;        /* out: number of checked triggers */
 	char text[SOAK_TEXT]; /* out: the error; "": none */
 };
 
-/* Allocate everything for a run; NULL: run->text has the reason.  While kernels wait for the CPU, allocating and
- * freeing may block: so all concurrent runs are opened before the first begins, and closed after the last has ended. */
+/* Allocate everything for a run; NULL: run->text has the reason.  Allocating and freeing may block while kernels wait for the CPU,
+ * so all concurrent runs are opened before the first starts, and closed after the last has ended. */
 struct one *run_open(struct run *run);
 void *run_soak(void *one);       /* the start function of a run's thread */
 void run_close(struct one *one); /* accepts NULL */

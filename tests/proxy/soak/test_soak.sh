@@ -1,5 +1,5 @@
 #!/bin/bash
-# A short soak: every shape and consumer, on all CPUs and on one.  First: the checker must find each error of damage.c.
+# Run every shape and consumer for a short time, on all CPUs and on one.  First check that the checker finds each error of damage.c.
 set -e
 soak=$GPULOAD_BUILD/tests/proxy/soak/soak
 "$soak" --break all

@@ -1,4 +1,4 @@
-/* work.h — the parameter of the soak's kernels, and the format of their triggers; for C and CUDA C++.
+/* work.h — the parameter of the soak test's kernels, and the format of their triggers; for C and CUDA C++.
  *
  *          63   62        61     60      44 43                 0
  *        ┌────┬─────────┬──────┬───────────┬────────────────────┐  Each of a thread's triggers has the next number.
@@ -31,15 +31,15 @@ enum soak_how { SOAK_PUSH, SOAK_RELEASE, SOAK_SYNC, SOAK_POLL, SOAK_MIXED, SOAK_
 
 struct soak_work {
 	struct gpul_fifo_device fifo;
-	unsigned long long *payload;     /* payload_mask + 1 words per thread: n + 1 is in word n & payload_mask */
-	unsigned long long *answers;     /* one per thread: n + 1 when number n has been handled */
-	unsigned long long *results;     /* two per thread: gpul_fifo_result or SOAK_MISSED, number of pushes */
-	unsigned long long first, count; /* first number, count of numbers */
+	unsigned long long *payload;     /* payload_mask + 1 words per thread; word n & payload_mask has n + 1 */
+	unsigned long long *answers;     /* one word per thread: n + 1 after number n has been handled */
+	unsigned long long *results;     /* two words per thread: gpul_fifo_result or SOAK_MISSED, number of pushes */
+	unsigned long long first, count; /* first number; how many numbers */
 	unsigned long long timeout_ns, seed;
 	unsigned int payload_mask;
 	unsigned int shared;      /* 1: threads share the lane of their block; 0: each thread (or warp) owns a lane */
 	unsigned int how;         /* enum soak_how */
-	unsigned int tries_again; /* repeat a push after a time-out */
+	unsigned int tries_again; /* push again after a time-out */
 	unsigned int think_ns;    /* longest sleep before one push in eight; 0: no sleeps */
 };
 
