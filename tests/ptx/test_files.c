@@ -1,4 +1,4 @@
-/* test_files.c — whole PTX files: valid files are equal after printing and parsing; invalid files give the expected error. */
+/* test_files.c — whole PTX files: valid files are equal after printing and parsing again; invalid files give the expected error. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -30,7 +30,7 @@ static char *read_file(const char *path, size_t *n_bytes)
 	return text;
 }
 
-/* Call check() for each file; fails if there are fewer than `least`. */
+/* Call check() for each file; fail if there are fewer than `least`. */
 static void each_file(const char *pattern, size_t least, void (*check)(const char *path))
 {
 	glob_t files;
@@ -83,7 +83,7 @@ static void files_of_nvcc_are_equal_after_printing_and_parsing(void **state)
 	each_file(GPUL_KERNELS "/tests/corpus/*.ptx", 40, check_round_trip);
 }
 
-/* The first line has the text that the message must contain: // expect: text */
+/* The first line of the file is "// expect: TEXT"; the error message must contain the text. */
 static void check_message(const char *path)
 {
 	size_t n_bytes;
@@ -98,7 +98,7 @@ static void check_message(const char *path)
 		fail_msg("%s: expected \"%s\", got \"%s\"", path, expected, err.text);
 	assert_memory_equal(err.text, path, strlen(path));
 	assert_in_range(err.native, 0, n_bytes);
-	/* the second line quotes the file, the third has a caret below the column */
+	/* the message's second line quotes the file, and the third has a caret below the column */
 	const char *quote = strchr(err.text, '\n'), *caret = quote ? strchr(quote + 1, '\n') : NULL;
 	assert_non_null(caret);
 	assert_int_equal(caret[strlen(caret) - 1], '^');
@@ -111,7 +111,7 @@ static void reports_each_error_at_its_line_and_column(void **state)
 	each_file("tests/ptx/bad/*.ptx", 50, check_message);
 }
 
-/* The text ends at the end of its allocation, so that a sanitizer detects a read past the end. */
+/* Each shortened text ends at the end of its allocation, so that a sanitizer detects a read past the end. */
 static void check_cuts(const char *path)
 {
 	size_t n_bytes;
@@ -155,7 +155,7 @@ static void a_message_fits_with_a_long_file_name_and_a_long_line(void **state)
 			assert_non_null(strstr(err.text, "expected .target"));
 			assert_null(strchr(err.text, '\t'));
 		}
-	/* a NULL error is accepted */
+	/* err may be NULL */
 	assert_int_equal(gpul_ptx_parse("", 0, "empty", &m, NULL), GPUL_EFORMAT);
 	assert_null(m);
 }

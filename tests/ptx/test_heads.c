@@ -23,7 +23,7 @@ static gpul_ptx_module *heads_of(const char *text, gpul_error *err)
 
 static void same_variable(const gpul_ptx_module *a, const gpul_ptx_var *x, const gpul_ptx_module *b, const gpul_ptx_var *y)
 {
-	if (x->space != GPUL_PTX_MOD_PARAM) /* gpul_ptx_parse_heads() drops the names of parameters */
+	if (x->space != GPUL_PTX_MOD_PARAM) /* gpul_ptx_parse_heads() drops parameters' names */
 		assert_string_equal(gpul_ptx_name(a, x->name), gpul_ptx_name(b, y->name));
 	assert_int_equal(x->type, y->type);
 	assert_int_equal(x->space, y->space);
@@ -49,7 +49,7 @@ static bool has_variable(const gpul_ptx_module *m, const gpul_ptx_func *f, const
 	return false;
 }
 
-/* The head has exactly the .shared variables that the whole body declares, then the module's that the body names. */
+/* Check that a head has exactly the .shared variables that the whole body declares, followed by those of the module that the body uses. */
 static void same_shared(const gpul_ptx_module *a, const gpul_ptx_func *heads, const gpul_ptx_module *b, const gpul_ptx_func *whole)
 {
 	uint32_t n = 0;
@@ -221,7 +221,7 @@ static void reports_a_body_that_is_cut_short(void **state)
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		gpul_error err = { 0 };
 		size_t n = strlen(bad[i]);
-		char *exact = malloc(n); /* without a NUL, so that ASan detects a read past the end */
+		char *exact = malloc(n); /* has no NUL at its end, so that AddressSanitizer detects a read past the end */
 		gpul_ptx_module *m = NULL;
 
 		assert_non_null(exact);

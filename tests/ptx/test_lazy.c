@@ -1,5 +1,5 @@
-/* test_lazy.c — gpul_ptx_parse_lazy() and gpul_ptx_need_body() give the module of gpul_ptx_parse(), in whatever order bodies are
- * needed. */
+/* test_lazy.c — gpul_ptx_parse_lazy() and gpul_ptx_need_body() give the same module as gpul_ptx_parse(), in whatever order bodies
+ * are needed. */
 #include <glob.h>
 #include <pthread.h>
 #include <setjmp.h>

@@ -22,7 +22,7 @@
 
 enum { MOST = 4 };
 
-/* Link texts under the names a, b, c, d; *out is the parsed result.  Returns the status of gpul_ptx_link(). */
+/* Link texts with the names a, b, c, d; *out is the parsed result.  Returns the status of gpul_ptx_link(). */
 static gpul_status try_link(const char *const *texts, gpul_ptx_module **out, gpul_error *err)
 {
 	static const char *const names[MOST] = { "a", "b", "c", "d" };
@@ -63,7 +63,7 @@ static gpul_ptx_module *link_texts(const char *const *texts)
 	return m;
 }
 
-/* Fails unless linking fails with a text that contains each of the words. */
+/* Fail unless linking fails with an error that contains each of the words. */
 static void refused(const char *const *texts, const char *const *words)
 {
 	gpul_ptx_module *m = NULL;
@@ -88,7 +88,7 @@ static uint32_t var_row(const gpul_ptx_module *m, const char *name, size_t *n)
 	return row;
 }
 
-/* Returns the only variable with this name. */
+/* Return the only variable with this name. */
 static const gpul_ptx_var *var(const gpul_ptx_module *m, const char *name)
 {
 	size_t n;
@@ -104,7 +104,7 @@ static int64_t first_init(const gpul_ptx_module *m, const char *name)
 	return m->inits[var(m, name)->first_init].i;
 }
 
-/* Returns the constant that a function written by FUNC() returns; it must have exactly one definition. */
+/* Return the constant that a function written by FUNC() returns; fail unless it has exactly one definition. */
 static int64_t returned_value(const gpul_ptx_module *m, const char *name)
 {
 	const gpul_ptx_func *found = NULL;
@@ -234,7 +234,7 @@ static void refuses_declarations_that_differ_in_kind_size_or_parameters(void **s
 	refused(TEXTS(HEAD ".visible .global .u32 v;", HEAD ".extern .const .u32 v;"), TEXTS("'v'", "__constant__"));
 }
 
-/* ptxas -c refuses them too, because it needs the ABI. */
+/* ptxas -c refuses these variables too, because it compiles for the ABI. */
 static void refuses_registers_and_local_variables_of_module_scope(void **state)
 {
 	(void)state;

@@ -92,14 +92,14 @@ static const char text[] = ".version 8.4\n.target sm_80\n.address_size 64\n"
 			   "}\n"
 			   ".section .debug_str { .b8 1 }\n";
 
-/* Linked with the text above: has a private name that collides, and two variables that refer to each other. */
+/* Linked with the text above; it has a private name that collides, and two variables that refer to each other. */
 static const char other[] = ".version 8.4\n.target sm_80\n.address_size 64\n"
 			    ".file 7 \"b.cu\"\n.global .u32 a = 5;\n.extern .global .u64 c;\n"
 			    ".visible .global .u64 b[2] = { c, a };\n"
 			    ".visible .global .u64 c = generic(b);\n"
 			    ".visible .entry l() { .loc 7 1 1\n ret; }\n";
 
-/* True on success; n_calls is then the number of allocations. */
+/* Parse, print and link; true on success, and n_calls is then the number of allocations. */
 static bool parse_print_and_link(void)
 {
 	gpul_ptx_module *m = NULL, *n = NULL;
@@ -140,7 +140,7 @@ static void frees_everything_whichever_allocation_fails(void **state)
 		assert_int_equal(n_alive, 0);
 		assert_true(fail_at < 10000);
 	}
-	assert_in_range(n_calls, 30, 9999); /* the loop has failed many allocations */
+	assert_in_range(n_calls, 30, 9999); /* the loop has failed each allocation in turn */
 }
 
 int main(void)

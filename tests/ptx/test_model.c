@@ -1,4 +1,4 @@
-/* test_model.c — the model of single declarations and instructions. */
+/* test_model.c — the parser's model of single declarations and instructions. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -24,7 +24,7 @@ static gpul_ptx_module *module_of(const char *declarations)
 	return m;
 }
 
-/* Parse a kernel k with this body; its registers %r<9>, %rd<9>, %p<3> have flat numbers from 0. */
+/* Parse a kernel k with this body; its registers %r<9>, %rd<9>, %p<3> are numbered from 0 on. */
 static gpul_ptx_module *kernel_of(const char *body)
 {
 	char text[3072];
@@ -437,7 +437,7 @@ static void old_texts_have_the_address_size_of_their_parameters(void **state)
 		unsigned want;
 	} rows[] = { { "1.4", "u64", 64 },
 		     { "2.2", "u32", 32 },
-		     { "2.3", "u32", 64 } }; /* 2.3 has .address_size; ptxas assumes 64 without it */
+		     { "2.3", "u32", 64 } }; /* PTX 2.3 introduces .address_size; without the directive ptxas assumes 64 */
 
 	(void)state;
 	for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++) {

@@ -173,7 +173,7 @@ static void provides_the_headers_that_kernels_include(void **state)
 	gpul_nvrtc_result_free(&r);
 }
 
-/* In a separate process, because a process searches for the library only once. */
+/* This test needs a separate process, because a process searches for the library only once. */
 static void names_the_folder_that_lacks_the_library(void **state)
 {
 	(void)state;
@@ -193,7 +193,7 @@ static void names_the_folder_that_lacks_the_library(void **state)
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-/* Runs in the child of the test above; exit status 0: the error names the folder. */
+/* Runs in the child of the test above; exit status 0 means that the error names the folder. */
 static int find_in_missing_folder(void)
 {
 	const char *path = NULL;

@@ -1,4 +1,4 @@
-/* test_prune.c — removing the parts of PTX that a kernel does not reach. */
+/* test_prune.c — removing the parts of PTX that a kernel does not use. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -56,7 +56,7 @@ static bool has(const struct pruned *p, size_t text, const char *what)
 	return p->texts[text].pruned && strstr(p->texts[text].pruned, what);
 }
 
-/* Link the remaining text, and parse the result. */
+/* Link what pruning has left, and parse the result. */
 static gpul_ptx_module *link_pruned(const struct pruned *p)
 {
 	gpul_ptx_link_input in[MOST + 1];

@@ -15,7 +15,7 @@
 
 enum { TEXT_BYTES = 8192 };
 
-/* Must equal the text in test_strict_ptxas.py. */
+/* This text must equal the text in test_strict_ptxas.py. */
 static const char head[] = ".version %s\n.target %s\n.address_size 64\n"
 			   ".global .align 16 .b8 gl[64];\n%s\n.visible .entry k(.param .u64 pa)\n{\n"
 			   ".reg .pred p<4>; .reg .b16 h<4>; .reg .b32 r<10>;\n.reg .b64 d<5>; .reg .f32 f<8>; .reg .f64 e<4>;\n"
@@ -29,7 +29,7 @@ static void replace(char *text, const char *from, char to)
 	}
 }
 
-/* Replace \xe9 and \v by the bytes that they stand for. */
+/* Replace the escapes \xe9 and \v by their bytes. */
 static void unescape(char *text)
 {
 	replace(text, "\\v", '\v');
@@ -40,7 +40,7 @@ static void unescape(char *text)
 	}
 }
 
-/* Check a text; returns "" or the error. */
+/* Check a text; *err has the reason of a refusal. */
 static gpul_status check(const char *text, size_t n_bytes, const char *name, gpul_error *err)
 {
 	gpul_ptx_module *m = NULL;

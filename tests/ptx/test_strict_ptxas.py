@@ -11,7 +11,7 @@ FOLDERS = ("tests/corpus/ptx", *(f"{KERNELS}/{folder}" for folder in ("tests/cor
 
 
 def find_ptxas():
-    """ptxas, if there is one that knows PTX 9.0 and no newer version."""
+    """Return the path of ptxas if its newest PTX version is 9.0, else None."""
     path = shutil.which("ptxas") or "/usr/local/cuda/bin/ptxas"
     if not os.path.exists(path):
         return None
@@ -29,7 +29,7 @@ def architecture(text):
 
 
 def verdicts(ptxas, path):
-    """The error of ptxas and that of gpuload on a file; "": none."""
+    """Return the errors of ptxas and of gpuload for a file; "": none."""
     with open(path, "rb") as f:
         text = f.read()
     a = subprocess.run([ptxas, f"-arch={architecture(text)}", path, "-o", os.devnull], capture_output=True, text=True, check=False, errors="replace")
@@ -38,14 +38,14 @@ def verdicts(ptxas, path):
 
 
 def form_text():
-    """The text of test_strict.c around a form."""
+    """Put a form into the same PTX text as test_strict.c does."""
     with open("tests/ptx/test_strict.c", encoding="utf-8") as f:
         lines = re.search(r'static const char head\[\] =(.*?);\n\n', f.read(), re.S)[1]
     return "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', lines)).encode().decode("unicode_escape")
 
 
 def forms():
-    """(line, version, target, form) of each form."""
+    """Return (line, version, target, form) for each form."""
     with open("tests/ptx/strict/forms.txt", encoding="utf-8") as f:
         for number, line in enumerate(f, 1):
             if line.strip() and not line.startswith("#"):
