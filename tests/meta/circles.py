@@ -16,14 +16,14 @@ ALLOWED = [  # sets of files, each with its reason in a comment
 
 
 def objects():
-    """{source without its suffix: (symbols that it defines, symbols that it needs)} of every module."""
+    """Return {source without its suffix: (symbols that it defines, symbols that it needs)} of every module."""
     obj = f"{os.environ.get('GPULOAD_BUILD', 'build')}/obj"
     found = {}
     sources = {}
     for o in sorted(o for m in MODULES for o in glob.glob(f"{obj}/{m}/**/*.o", recursive=True)):
         stem, *build = os.path.basename(o)[:-2].split(".")
         path = f"{os.path.dirname(o)[len(obj) + 1:]}/{stem}"
-        if os.path.exists(f"{path}.c") and build in ([], ["base"]):  # no left-over, no second build of a source
+        if os.path.exists(f"{path}.c") and build in ([], ["base"]):  # skips left-over files, and the second build of a source
             sources[o] = found.setdefault(path, (set(), set()))
     for line in subprocess.run(["nm", "-gA", *sources], capture_output=True, text=True).stdout.splitlines():
         o, _, symbol = line.partition(":")
@@ -33,14 +33,14 @@ def objects():
 
 
 def uses(table):
-    """{file: {file that it uses: one of the symbols}}."""
+    """Return {file: {file that it uses: one of the symbols}}."""
     where = {symbol: path for path, (defined, _) in table.items() for symbol in defined}
     return {path: {where[s]: s for s in sorted(needed) if s in where and where[s] != path}
             for path, (_, needed) in table.items()}
 
 
 def circles(graph):
-    """Tarjan's strongly connected components that have more than one file."""
+    """Return the strongly connected components with more than one file, by Tarjan's algorithm."""
     index, low, stack, found = {}, {}, [], []
 
     def visit(v):

@@ -12,7 +12,7 @@ VERSION, ONE_RUN = 19, 100
 
 
 def errors(tool, paths):
-    """Lines of the form file:line:column: error: ..."""
+    """Return lines of the form file:line:column: error: ..."""
     r = subprocess.run([tool, "--style=file", "--dry-run", "-Werror", *paths], capture_output=True, text=True, check=False)
     found = [line for line in r.stderr.splitlines() if ": error: " in line]
     return found or ([r.stderr] if r.returncode else [])

@@ -5,7 +5,7 @@ import os, re, subprocess, sys
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 os.chdir(ROOT)
 
-# Split, so that this file does not match the expression itself.
+# The names are split, so that this file itself does not match the expression.
 MACHINE = re.compile(r"(?<![\w.$}])/(" + "home" + r"|" + "root" + r"|" + "work" + r"|Users)/\w")
 # A program that runs with more rights than its caller must not take a path from the caller's environment.
 UNSAFE = re.compile(r"(?<![\w])getenv\(")
