@@ -15,7 +15,7 @@
 	".func (.param .b32 r) wide() { .reg .b64 a; .reg .b32 b; add.u32 b, a, 1; ret; }\n" \
 	".global .b64 table[5] = { lane, block, nested, own, wide };\n" \
 	".shared .b32 first[25];\n"
-/* Calls table[%x]() and sets u to the result; the body of the test adds a line with the prototype. */
+/* Calls table[%x]() through a prototype that this body declares, and stores the result. */
 #define CALL \
 	"{ .reg .b64 f, a; .reg .b32 u; .param .b32 r; mad.lo.u64 a, %x, 8, table; ld.global.b64 f, [a]; " \
 	"p: .callprototype (.param .b32 _) _ (); call (r), f, (), p; ld.param.b32 u, [r]; st.global.u32 [%mine], u; } "
