@@ -11,7 +11,7 @@ import argparse, glob, os, re, subprocess, sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 NOT_READ = ("mathf", "mathd")  # one call of each function of the library, thousands of lines: only the build compiles them
-LINEINFO = ["vecadd", "intops", "warp", "printf", "fnptr"]
+LINEINFO = ["vecadd", "warp", "printf", "fnptr"]
 # Kernels in other folders: folder, name, architecture.  PTX for sm_75 runs on every GPU that CUDA 13 supports.
 OTHERS = [("demo", "blocksum", "sm_75"), ("demo", "mandelbrot", "sm_75"),
           ("examples/01-run-ptx", "vecadd", "sm_75"), ("examples/02-function-pointers", "ops", "sm_75"),

@@ -128,7 +128,8 @@ static gpul_status compile(const struct cli_args *args, const struct nvrtc_args 
 	else if (content == GPUL_CONTENT_CUDA || content == GPUL_CONTENT_TEXT)
 		st = compile_source(args, options, arch, source, out, err);
 	else
-		st = gpul_fail(err, GPUL_EFORMAT, 0, "%s is %s: compile needs CUDA C++; gpuload extract writes the code in a file",
+		st = gpul_fail(err, GPUL_EFORMAT, 0,
+			       "%s is %s: compile needs CUDA C++; to get the device code out of a binary, use gpuload extract",
 			       gpul_source_name(source), gpul_content_text(content));
 	gpul_source_close(source);
 	return st;

@@ -13,7 +13,7 @@ static const char *describe_param(const gpul_param *p, char *buf, size_t buf_byt
 	else if (p->role == GPUL_ROLE_FUNCTION)
 		snprintf(buf, buf_bytes, "a function: fn:VARIABLE");
 	else if (p->role == GPUL_ROLE_STRUCT)
-		snprintf(buf, buf_bytes, "a struct of %u bytes: struct[%u]{...}, bytes=@FILE or hex:", p->bytes, p->bytes);
+		snprintf(buf, buf_bytes, "a struct of %u bytes: struct[%u]{...}, bytes=@FILE or hex:BYTES", p->bytes, p->bytes);
 	else if (p->type)
 		snprintf(buf, buf_bytes, "a value: %s=NUMBER", gpul_type_name(p->type));
 	else

@@ -157,8 +157,8 @@ static __device__ __forceinline__ bool gpul_twolevel_gather(gpul_twolevel *t, co
 	return leave;
 }
 
-/* Synchronise the threads between two phases: the bytes of a piece and of a chunk are divided differently among the threads, and
- * only the steps of Simple contain barriers. */
+/* A barrier for the block's threads between two phases: a thread may read bytes that another thread wrote in the phase before.  It is
+ * not needed with the protocol Simple, whose steps contain barriers.  Returns true if the kernel must end. */
 template <int PROTO> static __device__ __forceinline__ bool gpul_twolevel_turn(const gpul_twolevel *t)
 {
 	return PROTO != GPUL_COMM_SIMPLE && gpul_comm_any_leaves(t->inside.leave || t->across.leave);

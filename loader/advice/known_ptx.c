@@ -151,7 +151,7 @@ static const struct gpul_known_message ptx[] = {
 	{ "Mismatch between declaration and definition of function '", "",
 	  "the declaration of %s and its definition differ: make parameters and results the same" },
 	{ "State space mismatch between instruction and address", "",
-	  "the variable is in another state space than the instruction names: name its own (ld.shared, ld.global), or make a generic address with cvta" },
+	  "the variable is in a different state space: use the one that it is declared in (ld.shared, ld.global), or cvta and then ld or st without a state space" },
 	{ "State space incorrect for instruction", "",
 	  "the instruction does not work in this state space: the PTX ISA lists those that it takes" },
 	{ "Entry parameter '", "must have .param", "declare the kernel's parameter as .param" },

@@ -188,7 +188,7 @@ static gpul_status read_thin_member(const gpul_walk *w, const member *m)
 	return w->read_member(&inner, inner.file);
 }
 
-/* Read a member's content; its name is appended to the name of the archive that contains this one. */
+/* Read a member's content.  A member x.o of the archive inner.a, which is itself a member of an archive, is named "inner.a(x.o)". */
 static gpul_status read_member(const gpul_walk *w, const member *m, bool thin)
 {
 	gpul_walk inner = *w;

@@ -208,7 +208,7 @@ static void number_all(numbering *n)
 		qsort(n->v.phis, n->v.n_phis, sizeof *n->v.phis, by_inst);
 }
 
-/* ---- entry point ----------------------------------------------------------------- */
+/* ---- create and free the numbering ----------------------------------------------- */
 
 static uint32_t *filled_array(size_t n, uint32_t with)
 {

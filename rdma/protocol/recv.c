@@ -10,7 +10,7 @@
 
 #include <errno.h>
 
-/* ---- granting -------------------------------------------------------------------------------- */
+/* ---- grants: tell the peer where it may write the next segments ------------------------------ */
 
 static uint64_t in_stage_at(const gpul_rdma_link *l, unsigned stage)
 {

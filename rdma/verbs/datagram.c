@@ -41,7 +41,7 @@ gpul_status gpul_verbs_create_datagrams(gpul_verbs_path *p, gpul_error *err)
 	g->qkey &= 0x7fffffff; /* a Q_Key with the highest bit set is privileged */
 	g->buffers = aligned_alloc(64, n_bytes);
 	if (!g->buffers)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for datagrams of %zu bytes", n_bytes);
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu bytes of buffers for datagrams", n_bytes);
 	g->mr = v->reg_mr(p->d->pd, g->buffers, n_bytes, IBV_ACCESS_LOCAL_WRITE);
 	if (!g->mr)
 		return gpul_verbs_fail(err, errno, n_bytes, "ibv_reg_mr of %zu bytes for datagrams failed", n_bytes);

@@ -49,8 +49,8 @@ struct mma_form {     /* insn->object of the MMA operations */
 	uint8_t selector; /* selects which of each four lanes have the metadata */
 	opref metadata;
 	bool satfinite, popc_and;   /* satfinite: s32 sums are clamped; popc_and: b1 is multiplied by `and` instead of `xor` */
-	bool a_by_column, b_by_row; /* for MMA_QUADS (mma.m8n8k4 of f16), with the accumulators c and d */
-	opref c[8], d[8];
+	bool a_by_column, b_by_row; /* layouts of A and B; these, c and d are only for mma.m8n8k4 of f16 (OP_MMA_QUADS) */
+	opref c[8], d[8];           /* the registers of C and D, which the other operations have in `tile` */
 	uint8_t n_tiles;
 	struct mma_tile tile[MAX_TILES];
 };

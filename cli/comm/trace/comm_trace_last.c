@@ -60,7 +60,8 @@ static uint32_t count_calls(const struct part *p)
 	for (uint32_t b = 0; b < p->n_blocks; b++) {
 		const uint32_t n = p->n_kernels[b] / kernels_per_call(p, b);
 
-		/* This block counts only if it has an event: a block without data records none. */
+		/* A block that had no data has no KERNEL event, and is ignored.  If the trace has lost events, a block without one is
+		 * not ignored: its events may be among the lost ones. */
 		if ((n || p->is_cut) && n < least)
 			least = n;
 	}

@@ -395,8 +395,8 @@ static void launch_ends(struct observer *o, gpul_exec_launch *l, const gpul_exec
 		;
 	} else if (!d->restores && d->search.phase != SEARCH_OFF) { /* the replay did not reach the instruction: not deterministic */
 		if (d->search.how == BACK_TO)
-			snprintf(stop.text, sizeof stop.text, "%s has ended at #%llu, before #%llu", SHOWN_NAME(l->kernel->info.name),
-				 (unsigned long long)d->count, (unsigned long long)d->search.found);
+			snprintf(stop.text, sizeof stop.text, "%s has ended at instruction #%llu, before instruction #%llu",
+				 SHOWN_NAME(l->kernel->info.name), (unsigned long long)d->count, (unsigned long long)d->search.found);
 		else
 			snprintf(stop.text, sizeof stop.text,
 				 "the replay took a different path and ended: the kernel reads clocks, or waits for the host");

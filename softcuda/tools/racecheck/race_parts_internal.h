@@ -329,7 +329,7 @@ bool race_is_signal(const struct now *n, const struct record *r, uint64_t at);
 /* ---- sync.c, warp.c, race_barrier.c, race_async.c: synchronisation --------------------------------------------------------------------- */
 
 void race_next_stamp(struct watched_warp *w);
-/* Add to *c all accesses that a lane knows, and its own accesses. */
+/* Add to *c all accesses that happen before the lane's next access: its own earlier ones, and those of other threads. */
 void race_lane_facts(struct watched_warp *w, unsigned lane, struct clock **c);
 void race_release(struct watched_warp *w, unsigned lane, bool shared, uint64_t at, unsigned order, unsigned scope);
 void race_acquire(struct watched_warp *w, unsigned lane, bool shared, uint64_t at, unsigned order, unsigned scope);

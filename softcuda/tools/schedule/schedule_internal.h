@@ -91,7 +91,7 @@ struct entity {
 
 /* ---- explore.c -------------------------------------------------------------------------------------------------- */
 
-/* One of the splits that could make the next access. */
+/* A split (lanes that execute together) that could make the next access, and whether the search must try it or has tried it. */
 struct choice {
 	struct entity who;
 	bool waits;          /* the split would only poll again, because no memory has changed since its last access */

@@ -65,7 +65,8 @@ struct sync_block {
 	bool stalls;       /* the block is counted in n_stalled */
 	bool reads_others; /* the block has loaded global memory or a clock, which other blocks or the hardware change */
 	bool many_polls;   /* not all are in `polls`: there were more than MAX_POLLS */
-	uint64_t saved[2]; /* hash of the block's state some turns ago */
+	uint64_t saved[2]; /* hash of the block's state, to which later ones are compared, to find out whether the state repeats */
+	/* Turns since `saved` was set; when there are `power` of them, it is set again, and `power` is doubled. */
 	uint64_t turns_since, power;
 	struct poll polls[MAX_POLLS];
 	unsigned n_polls;

@@ -153,7 +153,7 @@ class Back(unittest.TestCase):
         self.assertEqual((len(addresses), len(set(addresses))), (3, 1))
 
     def test_a_moment_behind_the_end_is_reported(self):
-        self.assertIn("steps has ended at #120, before #300", step("goto 300"))
+        self.assertIn("steps has ended at instruction #120, before instruction #300", step("goto 300"))
 
     def test_back_from_the_end_of_the_kernel(self):
         out = step("c", "back", "c", "c")
