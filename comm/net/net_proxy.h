@@ -16,7 +16,7 @@
  * only slots that have arrived, so by then the put of the slot has ended.  Writes of one
  * channel take effect in the order of its steps, because they use one queue pair.
  *
- * The receiver can limit the bytes in flight to it: then a slot waits for a grant of the other proxy (grants.h).
+ * The receiver can limit the bytes in flight to it: then this proxy puts a slot only after the receiver's proxy has granted it (grants.h).
  *
  * A counter may arrive in parts, its low bytes first, as a stream of TCP does.  The intermediate value is less than the new one, so a
  * kernel that reads it just polls again. */
@@ -39,7 +39,7 @@ typedef struct gpul_comm_proxy gpul_comm_proxy; /* defined in net_proxy.c */
  * they keep their order; if there are several connections, the blocks are distributed among them in turn. */
 typedef struct gpul_comm_proxy_route {
 	int rank;                         /* the other rank */
-	unsigned nic;                     /* index of this rank's NIC; routes that arrive at the same NIC share a window */
+	unsigned nic;                     /* index of this rank's NIC; its routes share one limit of incoming bytes in flight (grants.h) */
 	unsigned first_block, block_step; /* the route carries blocks first_block, first_block + block_step, ...; 0: all blocks */
 	const gpul_rdma_region *region;   /* registration of the slots of the mirrors with this connection's NIC */
 	gpul_rdma_conn *conn;             /* after the start, only the proxy's thread uses it */

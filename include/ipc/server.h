@@ -91,7 +91,8 @@ size_t gpul_ipc_server_peers(const gpul_ipc_server *s, gpul_ipc_peer *peers, siz
 
 /* Get descriptors with which another thread (proxy.h) can watch the peer in a slot: its socket, which becomes
  * readable when the peer detaches or its process ends, and, where the system supports it, its pidfd, because a forked
- * child may keep the socket open.  They are copies: owned by the caller, close-on-exec, valid beyond the lease.
+ * child may keep the socket open.  They are close-on-exec duplicates, which the caller must close; they stay valid after the peer
+ * has detached.
  * Returns their number; 0: no peer is attached in the slot, or the process has reached its limit of descriptors. */
 unsigned gpul_ipc_server_peer_fds(const gpul_ipc_server *s, int slot, int fds[2]);
 

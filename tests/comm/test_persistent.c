@@ -187,7 +187,8 @@ static void expect_refusal(gpul_status st, gpul_status expected, const gpul_erro
 	abort();
 }
 
-/* *has_waited, shared by both ranks, becomes true when rank 0 has waited for a call that rank 1 has not posted yet. */
+/* Rank 0 posts a call alone, and its wait must time out; then it sets *has_waited, which is in memory shared by both ranks, and only then
+ * rank 1 posts the call, too. */
 static void refusals(struct rank *r, void *has_waited)
 {
 	_Atomic bool *waited = has_waited;

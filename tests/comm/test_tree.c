@@ -1,5 +1,5 @@
-/* test_tree.c — the trees as arithmetic, the order of ranks by host, and the tree and two-level all-reduces: all types, sizes, alignments and
- * numbers of ranks. */
+/* test_tree.c — tests the functions of comm/tree.h that compute parents and children, the order of ranks by host, and the tree and
+ * two-level all-reduces with all types and operations, and with various sizes, alignments and numbers of ranks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

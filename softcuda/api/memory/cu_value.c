@@ -253,7 +253,7 @@ static CUresult check_value(const CUstreamBatchMemOpParams *p)
 	return soft_check_range(&use, NULL, NULL);
 }
 
-/* Create the operation of a batch; stream NULL: the operation is the work of a graph node.  The list is copied. */
+/* Create one operation that executes the n entries of a list, which is copied.  If s is NULL, the operation is for a graph node. */
 static CUresult make_values(struct stream *s, unsigned n, CUstreamBatchMemOpParams *list, unsigned flags, struct op **out)
 {
 	struct value_op *v;

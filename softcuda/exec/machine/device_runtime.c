@@ -250,7 +250,8 @@ static int event_destroy(struct device_call *c)
 
 /* ---- copies and fills ----------------------------------------------------------------------------------- */
 
-/* Queue a copy or fill, as the launch of a kernel, whose parameters are written to a slot of struct nesting. */
+/* Queue a copy or fill.  A kernel does it: its launch is queued, with its parameters in one of the machine's parameter buffers
+ * (struct nesting). */
 static int queue_copy(struct device_call *c, const struct device_copy *copy, uint64_t stream_handle)
 {
 	gpul_exec_launch_config config = { .device = c->s->block->launch->device };

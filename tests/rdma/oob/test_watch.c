@@ -27,9 +27,9 @@ struct report {
 	pthread_cond_t come;
 	int n;
 	gpul_rdma_failure why;
-	bool closed; /* the peer has closed the connection, with these totals */
-	gpul_rdma_totals totals;
-	atomic_bool freed; /* remove has returned: a callback would be a use after free */
+	bool closed;             /* the peer has closed the connection */
+	gpul_rdma_totals totals; /* if closed: the totals that the peer sent */
+	atomic_bool freed;       /* remove has returned: a callback would be a use after free */
 	gpul_rdma_watched *entry;
 };
 

@@ -306,7 +306,8 @@ static void a_box_of_one_slice_is_copied(void **state)
 	}
 }
 
-/* The index of pixel n in slice 1 of 2; a row has pixels `first` to `last` of 6, and pixel 0 is at `from`; -1: outside. */
+/* The tensor's index of the first word of a copy's pixel n, or -1 outside the tensor, which has 2 images of 2 slices of 6 pixels.  The copy
+ * takes slice 1 from coordinate `from` of image 0, coordinates `first` to `last` of each image; `offset` is added to each. */
 static int place_of_slice(int n, int from, int first, int last, int offset)
 {
 	const int q = n + from - first, count = last - first + 1, w = q % count + first + offset, image = q / count;
