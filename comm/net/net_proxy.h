@@ -1,10 +1,16 @@
-/* net_proxy.h — the proxy: a thread that transfers the steps of channels to ranks on other machines.
+/* net_proxy.h — the proxy: a thread that copies what this rank's kernels write to a channel to the other rank's machine, by RDMA.
+ *
+ * A channel is a ring of slots in R's memory, through which rank S sends to rank R.  Each use of a slot is a step: S fills the slot with
+ * data and an entry, which describes the data.  R's inbox has the slots and the tail, the number of steps that S has written; S's outbox
+ * has the head, the number of steps that R has read (device/channel_layout.h).
  *
  *     rank S                                                         rank R
  *     kernel ── entry, data, tail ──> mirror of R's inbox
  *                                     proxy ═ put of entry + data ══> inbox: slot
- *                                           ═ its step ═════════════> inbox: tail ── kernel polls it (slots in device memory: arrivals.h)
- *     kernel polls it ── outbox: head <═════ step of an empty put ═══ proxy of R <── head, in a mirror of S's outbox <── kernel
+ *                                           ═ then the tail ════════> inbox: tail ── kernel polls it
+ *     kernel polls it ── outbox: head <═════ put of only the head ═══ proxy of R <── head, in a mirror of S's outbox <── kernel
+ *
+ * If R's slots are in device memory, the tail first goes to another word (arrivals.h).
  *
  * A mirror is memory of the sending rank with the layout of the other rank's memory
  * (device/channel_layout.h).  A kernel uses it like memory that it shares with the other rank:
