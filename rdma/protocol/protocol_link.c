@@ -45,8 +45,8 @@ static void begin_requests(gpul_rdma_link *l)
 	for (unsigned i = 0; i < GPUL_RDMA_REQUESTS; i++) {
 		l->requests[i].index = (uint16_t)i;
 		l->requests[i].generation = l->desc.first_generation ? l->desc.first_generation : 1;
-		l->free_requests[l->n_free_requests++] = (uint16_t)((l->desc.first_counter - 1 - i) &
-								    REQUEST_MASK); /* so that the first request has index first_counter */
+		/* The first request gets index first_counter. */
+		l->free_requests[l->n_free_requests++] = (uint16_t)((l->desc.first_counter - 1 - i) & REQUEST_MASK);
 	}
 }
 

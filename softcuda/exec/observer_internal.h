@@ -91,7 +91,7 @@ struct observer {
 	/* Called after a change of the memory table, by the thread that made it. */
 	void (*range_added)(struct observer *o, const gpul_exec_range *r);
 	void (*range_removed)(struct observer *o, const gpul_exec_range *r);
-	/* The driver has copied or filled memory for a cu* call of the program. */
+	/* Called after a copy or fill by a cu* call of the program, such as cuMemcpyHtoD. */
 	void (*host_moves)(struct observer *o, const struct host_move *m);
 
 	/* Not 0: device malloc leaves this many unused bytes after each allocation, and reuses freed memory as late as possible. */

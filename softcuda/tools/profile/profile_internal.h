@@ -59,7 +59,7 @@ enum space { GLOBAL_MEMORY, LOCAL_MEMORY, SHARED_MEMORY, N_SPACES };
 /* BY_COPY: cp.async and cp.async.bulk */
 enum access_by { BY_LOAD, BY_STORE, BY_ATOMIC, BY_REDUCTION, BY_COPY, N_ACCESS_BY };
 
-/* GUARD_SKIPS: a branch, which decoding inserted before the instruction, skips it */
+/* How an instruction with a guard predicate (@p) is decoded.  GUARD_MASKS: with a mask of lanes; GUARD_SKIPS: after a branch that skips it */
 enum row_guard { NO_GUARD, GUARD_MASKS, GUARD_SKIPS };
 
 struct row {           /* describes a PTX instruction; contains copies of all data, because the program may be unloaded before the report */

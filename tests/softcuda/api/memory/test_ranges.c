@@ -228,7 +228,8 @@ static CUresult d_to_a_to_d(CUdeviceptr dst, CUdeviceptr src, size_t n)
 	return r ? r : cuMemcpyAtoD(dst, array, 0, n > BYTES ? BYTES : n);
 }
 
-enum { ANYWHERE = 0, DST_DEVICE = 1, SRC_DEVICE = 2, FILLS = 4 }; /* this end must be in device memory; FILLS: no source */
+/* DST_DEVICE, SRC_DEVICE: the call requires this end to be in device memory.  FILLS: the call fills memory and has no source. */
+enum { ANYWHERE = 0, DST_DEVICE = 1, SRC_DEVICE = 2, FILLS = 4 };
 
 static const struct call {
 	const char *name;
