@@ -35,8 +35,14 @@ static const struct choice many_copy[] = {
 	{ 128 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 16, 256 },
 	{ MOST, GPUL_COMM_DIRECT, GPUL_COMM_SIMPLE, 32, 512 },
 };
-/* Send and receive through channels in device or host memory. */
+/* Send and receive through channels in device memory.  LL sends its head as one more pack: 288 threads move the 4 KiB of a block and
+ * this pack at once. */
 static const struct choice channels[] = {
+	{ 4 << 10, GPUL_COMM_DIRECT, GPUL_COMM_LL, 1, 256 },    { 64 << 10, GPUL_COMM_DIRECT, GPUL_COMM_LL, 8, 288 },
+	{ 128 << 10, GPUL_COMM_DIRECT, GPUL_COMM_LL, 16, 512 }, { 4 << 20, GPUL_COMM_DIRECT, GPUL_COMM_LL128, 16, 512 },
+	{ MOST, GPUL_COMM_DIRECT, GPUL_COMM_SIMPLE, 32, 512 },
+};
+static const struct choice host_channels[] = {
 	{ 8 << 10, GPUL_COMM_DIRECT, GPUL_COMM_LL, 1, 256 },
 	{ 256 << 10, GPUL_COMM_DIRECT, GPUL_COMM_LL, 4, 512 },
 	{ 4 << 20, GPUL_COMM_DIRECT, GPUL_COMM_SIMPLE, 16, 512 },
@@ -134,7 +140,7 @@ static const struct choice *built_in(const gpul_comm *c, gpul_comm_call call)
 	if (c->has_network && info->transfers)
 		return c->interprets ? soft_net_channels : net_channels;
 	if (call == GPUL_COMM_SENDRECV)
-		return c->interprets ? soft_channels : channels;
+		return c->interprets ? soft_channels : c->direct ? channels : host_channels;
 	if (call == GPUL_COMM_ALLTOALL)
 		return c->interprets ? soft_alltoall : alltoall;
 	if (call == GPUL_COMM_ALLREDUCE && c->hosts.n > 1 && c->hosts.ranks_per_host > 1)
