@@ -6,24 +6,22 @@
 /* In device memory, the view is followed by the counters that the kernels keep. */
 gpul_status gpul_comm_view_create(gpul_comm *c, gpul_error *err)
 {
-	const size_t n_channels = (size_t)c->n_ranks * c->sizes.n_blocks;
-	const size_t n_counters = c->sizes.n_blocks + 2 * n_channels;
+	const size_t calls_bytes = GPUL_COMM_MAX_BLOCKS * sizeof *c->view_copy.calls;
+	const size_t bytes = sizeof c->view_copy + calls_bytes + c->sizes.n_blocks * GPUL_COMM_MAX_PEERS * sizeof *c->view_copy.steps;
 	const gpul_mem_desc control = {
 		.kind = GPUL_MEM_PINNED, .bytes = sizeof(gpul_comm_control), .devices = &c->device, .n_devices = 1
 	};
 	gpul_comm_view *v = &c->view_copy;
 	gpul_status st = gpul_mem_create(c->drv, &control, &c->control_mem, err);
-	uint64_t *counters;
 
 	if (st)
 		return st;
 	c->control = gpul_mem_cpu(c->control_mem);
 	memset(c->control, 0, sizeof *c->control);
-	st = gpul_cu(c->drv, err, cuMemAlloc(&c->view, sizeof *v + n_counters * sizeof *counters));
-	st = st ? st : gpul_cu(c->drv, err, cuMemsetD8Async(c->view, 0, sizeof *v + n_counters * sizeof *counters, NULL));
+	st = gpul_cu(c->drv, err, cuMemAlloc(&c->view, bytes));
+	st = st ? st : gpul_cu(c->drv, err, cuMemsetD8Async(c->view, 0, bytes, NULL));
 	if (st)
 		return st;
-	counters = (uint64_t *)(uintptr_t)(c->view + sizeof *v);
 	v->rank = c->rank;
 	v->direct = c->direct;
 	v->sizes = c->sizes;
@@ -32,9 +30,8 @@ gpul_status gpul_comm_view_create(gpul_comm *c, gpul_error *err)
 	 * so it checks more often. */
 	v->polls_per_check = c->interprets ? GPUL_COMM_LEAST_POLLS : 1024;
 	v->control = (gpul_comm_control *)(uintptr_t)gpul_mem_gpu(c->control_mem);
-	v->calls = counters;
-	v->sent = counters + c->sizes.n_blocks;
-	v->received = v->sent + n_channels;
+	v->calls = (uint64_t *)(uintptr_t)(c->view + sizeof *v);
+	v->steps = (gpul_comm_steps *)(uintptr_t)(c->view + sizeof *v + calls_bytes);
 	memcpy(v->order, c->hosts.order, sizeof v->order);
 	v->place = c->hosts.place;
 	v->ranks_per_host = c->hosts.ranks_per_host;

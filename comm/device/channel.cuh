@@ -18,13 +18,19 @@ struct gpul_comm_end {
 	unsigned char *slots;     /* slots of the inbox */
 	gpul_comm_outbox *outbox; /* outbox of the sender */
 	uint64_t step;            /* number of the next step */
-	uint64_t *saved;          /* where the number of steps is stored between kernels */
+	gpul_comm_steps *saved;   /* what is stored of the channel between kernels */
 	int peer;
 };
 
 static __device__ __forceinline__ uint64_t gpul_channel_index(const gpul_comm_view *comm, int peer, uint32_t block)
 {
 	return (uint64_t)peer * comm->sizes.n_blocks + block;
+}
+
+/* Return comm->steps of a channel, without a load of that pointer. */
+static __device__ __forceinline__ gpul_comm_steps *gpul_channel_steps(const gpul_comm_view *comm, int peer, uint32_t block)
+{
+	return (gpul_comm_steps *)((uint64_t *)(comm + 1) + GPUL_COMM_MAX_BLOCKS) + block * GPUL_COMM_MAX_PEERS + peer;
 }
 
 /* Return one end of the channel that block `block` uses with a rank. */
@@ -38,8 +44,8 @@ static __device__ __forceinline__ gpul_comm_end gpul_channel_to(const gpul_comm_
 	end.inbox = (gpul_comm_inbox *)(comm->peers[peer].their_inboxes + theirs * sizeof(gpul_comm_inbox));
 	end.slots = comm->peers[peer].their_slots + theirs * comm->sizes.slots_bytes;
 	end.outbox = (gpul_comm_outbox *)(comm->peers[peer].outboxes + mine * sizeof(gpul_comm_outbox));
-	end.saved = comm->sent + mine;
-	end.step = *end.saved;
+	end.saved = gpul_channel_steps(comm, peer, block);
+	end.step = end.saved->sent;
 	end.peer = peer;
 	return end;
 }
@@ -54,8 +60,8 @@ static __device__ __forceinline__ gpul_comm_end gpul_channel_from(const gpul_com
 	end.inbox = (gpul_comm_inbox *)(comm->peers[peer].inboxes + mine * sizeof(gpul_comm_inbox));
 	end.slots = comm->peers[peer].slots + mine * comm->sizes.slots_bytes;
 	end.outbox = (gpul_comm_outbox *)(comm->peers[peer].their_outboxes + theirs * sizeof(gpul_comm_outbox));
-	end.saved = comm->received + mine;
-	end.step = *end.saved;
+	end.saved = gpul_channel_steps(comm, peer, block);
+	end.step = end.saved->received;
 	end.peer = peer;
 	return end;
 }

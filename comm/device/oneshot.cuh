@@ -24,6 +24,8 @@ static __device__ __forceinline__ uint64_t gpul_oneshot_load(const unsigned char
 
 	if (left >= 8 && (uintptr_t)from % 8 == 0)
 		return gpul_load_relaxed((const uint64_t *)from);
+	if (left == 4 && (uintptr_t)from % 4 == 0)
+		return gpul_load_relaxed32((const uint32_t *)from);
 	const uint4 pack = gpul_load_short(from, left < 8 ? (uint32_t)left : 8);
 
 	return (uint64_t)pack.y << 32 | pack.x;
@@ -36,6 +38,8 @@ static __device__ __forceinline__ void gpul_oneshot_store(unsigned char *buffer,
 
 	if (left >= 8 && (uintptr_t)to % 8 == 0)
 		*(uint64_t *)to = data;
+	else if (left == 4 && (uintptr_t)to % 4 == 0)
+		*(uint32_t *)to = (uint32_t)data;
 	else
 		gpul_store_short(to, make_uint4((uint32_t)data, (uint32_t)(data >> 32), 0, 0), left < 8 ? (uint32_t)left : 8);
 }

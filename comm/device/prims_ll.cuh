@@ -144,17 +144,36 @@ static __device__ __forceinline__ bool gpul_ll_has_room_for_head(const gpul_prim
 	return n_bytes + GPUL_PACK_BYTES <= p->comm->sizes.ll_bytes / 2;
 }
 
+/* Load pack i of a head and a message; there is no pack behind the last one. */
+static __device__ __forceinline__ uint4 gpul_ll_load_with_head(const gpul_prims *p, const unsigned char *src, uint32_t i, uint64_t n_bytes)
+{
+	const uint64_t at = (uint64_t)i * GPUL_PACK_BYTES;
+
+	if (i == 0)
+		return gpul_head(p);
+	if (at >= n_bytes + GPUL_PACK_BYTES)
+		return make_uint4(0, 0, 0, 0);
+	if (at > n_bytes && gpul_are_words(src, n_bytes))
+		return gpul_load_few_words((const uint32_t *)(src + at - GPUL_PACK_BYTES), (uint32_t)(n_bytes + GPUL_PACK_BYTES - at) / 4);
+	return gpul_load_pack(src, i - 1, n_bytes);
+}
+
 static __device__ __forceinline__ void gpul_ll_send_with_head(gpul_prims *p, const unsigned char *src, uint64_t n_bytes)
 {
 	unsigned char *out = gpul_ll_slot(&p->to);
 	const uint32_t flag = gpul_ll_flag(p->to.step);
+	uint32_t i = threadIdx.x;
+	/* The first load precedes the wait for a credit, so that its latency overlaps those of the channel's state and of the credit. */
+	uint4 pack = gpul_ll_load_with_head(p, src, i, n_bytes);
 
 	gpul_flag_wait_credit(p);
 
 	const uint64_t began = gpul_trace_now(p->comm);
 
-	for (uint32_t i = threadIdx.x; i * GPUL_PACK_BYTES < n_bytes + GPUL_PACK_BYTES && !p->leave; i += blockDim.x)
-		gpul_ll_store_pack(p, out, flag, i, i == 0 ? gpul_head(p) : gpul_load_pack(src, i - 1, n_bytes));
+	for (; i * GPUL_PACK_BYTES < n_bytes + GPUL_PACK_BYTES && !p->leave; i += blockDim.x) {
+		gpul_ll_store_pack(p, out, flag, i, pack);
+		pack = gpul_ll_load_with_head(p, src, i + blockDim.x, n_bytes);
+	}
 	gpul_trace_step<GPUL_SRC | GPUL_SEND>(p, began, (uint32_t)n_bytes);
 	p->to.step++;
 }
@@ -173,6 +192,9 @@ static __device__ __forceinline__ bool gpul_ll_receive_with_head(gpul_prims *p, 
 			break;
 		if (i == 0)
 			gpul_compare_head(p, pack);
+		else if (i * GPUL_PACK_BYTES > n_bytes && gpul_are_words(dst, n_bytes))
+			gpul_store_few_words((uint32_t *)(dst + (i - 1) * GPUL_PACK_BYTES), pack,
+					     (uint32_t)(n_bytes % GPUL_PACK_BYTES) / 4);
 		else
 			gpul_store_pack(dst, i - 1, n_bytes, pack);
 	}

@@ -25,7 +25,7 @@ struct gpul_prims {
 	uint64_t signature;                  /* signature of the call; the receiver compares its own with the sender's */
 	uint64_t first_sent, first_received; /* step numbers at the beginning of the call */
 	uint64_t began_ns;                   /* start time of the call, for the trace */
-	uint64_t credits;                    /* LL, LL128: the value of `head` that this thread has read last */
+	uint64_t credits;                    /* the value of `head` that this thread, or thread 0 in an earlier call, has read last */
 	unsigned char *direct_to;            /* the receiver's output, or NULL; known after the first direct send */
 	bool knows_direct_to;
 	bool direct_from; /* this rank has offered its output */
@@ -145,7 +145,7 @@ static __device__ __forceinline__ void gpul_prims_open(gpul_prims *p, const gpul
 	p->signature = signature;
 	p->first_sent = to >= 0 ? p->to.step : 0;
 	p->first_received = from >= 0 ? p->from.step : 0;
-	p->credits = 0;
+	p->credits = to >= 0 ? p->to.saved->credits : 0;
 	p->direct_to = NULL;
 	p->knows_direct_to = PROTO != GPUL_COMM_SIMPLE || !comm->direct;
 	p->direct_from = false;
@@ -182,9 +182,11 @@ static __device__ __forceinline__ void gpul_prims_save(const gpul_prims *p)
 	if (threadIdx.x != 0)
 		return;
 	if (p->from.peer >= 0)
-		*p->from.saved = p->from.step;
-	if (p->to.peer >= 0)
-		*p->to.saved = p->to.step;
+		p->from.saved->received = p->from.step;
+	if (p->to.peer >= 0) {
+		p->to.saved->sent = p->to.step;
+		p->to.saved->credits = p->credits;
+	}
 }
 
 /* End a call: after a barrier, save the number of steps for the next call, which may be in the same kernel.  The barrier ensures

@@ -123,6 +123,13 @@ typedef struct gpul_comm_peer {
 	unsigned char *their_desk;     /* start of the other rank's arena: this rank writes its greetings there */
 } gpul_comm_peer;
 
+/* What a rank's kernels remember of a channel between two calls. */
+typedef struct gpul_comm_steps {
+	uint64_t sent, credits; /* steps sent so far, and the receiver's `head` as read last: steps that it had freed */
+	uint64_t received;      /* steps received so far */
+	uint64_t unused;
+} gpul_comm_steps;
+
 /* An event of the trace: a wait, a step or a copy of one block. */
 typedef struct gpul_comm_event {
 	uint64_t begin_ns, end_ns; /* times of the GPU's %globaltimer */
@@ -153,11 +160,12 @@ typedef struct gpul_comm_view {
 	gpul_comm_sizes sizes;
 	uint64_t timeout_ns; /* time-out of each wait; 0: none */
 	gpul_comm_control *control;
-	uint64_t *calls;           /* for each block: the number of calls that have used the desk; between kernels, all entries are equal.
+	uint64_t *calls;          /* for each block: the number of calls that have used the desk; between kernels, all entries are equal.
 				       * They are in memory right after the view, so that a kernel need not load this pointer first */
-	uint64_t *sent, *received; /* number of steps so far, indexed by rank * n_blocks + block */
-	gpul_comm_trace *trace;    /* NULL: no trace is recorded */
-	uint32_t polls_per_check;  /* number of polls between two checks of the abort word and the time (device/wait.cuh) */
+	gpul_comm_steps *steps;   /* of each channel, indexed by block * GPUL_COMM_MAX_PEERS + rank; right after the `calls` of
+				       * GPUL_COMM_MAX_BLOCKS blocks, for the same reason */
+	gpul_comm_trace *trace;   /* NULL: no trace is recorded */
+	uint32_t polls_per_check; /* number of polls between two checks of the abort word and the time (device/wait.cuh) */
 	uint32_t unused;
 	gpul_comm_peer peers[GPUL_COMM_MAX_PEERS];
 	uint64_t windows[GPUL_COMM_MAX_WINDOWS][GPUL_COMM_MAX_PEERS]; /* address at which this rank maps each rank's memory from each

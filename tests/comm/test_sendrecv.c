@@ -84,6 +84,45 @@ static void messages_of_a_slot_arrive_in_ll(void **state)
 	}
 }
 
+enum { N_MESSAGES = 60, LATE_US = 3000 };
+
+/* Send many small messages, each in a call of its own, to a receiver that begins late: the sender must wait for free slots with what it
+ * remembers of the calls before. */
+static void send_to_a_late_receiver(struct rank *r, void *arg)
+{
+	uint64_t data[N_MESSAGES];
+	CUdeviceptr buffer;
+	gpul_error err = { 0 };
+
+	(void)arg;
+	for (uint64_t i = 0; i < N_MESSAGES; i++)
+		data[i] = r->rank == 0 ? i * i + 1 : 0;
+	must(gpul_cu(r->drv, &err, cuMemAlloc(&buffer, sizeof data)), &err, "cuMemAlloc");
+	must(gpul_cu(r->drv, &err, cuMemcpyHtoD(buffer, data, sizeof data)), &err, "cuMemcpyHtoD");
+	for (uint64_t i = 0; i < N_MESSAGES; i++) {
+		if (r->rank == 1 && i % 20 == 0)
+			(void)usleep(LATE_US);
+		must(r->rank == 0 ? gpul_comm_send(r->comm, buffer + i * 8, 8, GPUL_COMM_U8, 1, r->stream, &err)
+				  : gpul_comm_recv(r->comm, buffer + i * 8, 8, GPUL_COMM_U8, 0, r->stream, &err),
+		     &err, "gpul_comm_send or gpul_comm_recv");
+	}
+	must(gpul_comm_wait(r->comm, r->stream, &err), &err, "gpul_comm_wait");
+	must(gpul_cu(r->drv, &err, cuMemcpyDtoH(data, buffer, sizeof data)), &err, "cuMemcpyDtoH");
+	for (uint64_t i = 0; i < N_MESSAGES; i++)
+		assert_int_equal(data[i], i * i + 1);
+	must(gpul_cu(r->drv, &err, cuMemFree(buffer)), &err, "cuMemFree");
+}
+
+static void small_messages_wait_for_a_late_receiver(void **state)
+{
+	static const gpul_comm_proto protocols[] = { GPUL_COMM_LL, GPUL_COMM_LL128, GPUL_COMM_SIMPLE };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof protocols / sizeof *protocols; i++)
+		run_ranks(2, &(gpul_comm_options){ .device = -1, .proto = protocols[i], .n_blocks = 1, .timeout_ms = 20000 },
+			  send_to_a_late_receiver, NULL);
+}
+
 struct sizes {
 	size_t sent, received;
 };
@@ -129,6 +168,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(grouped_messages_arrive),
 		cmocka_unit_test(messages_of_a_slot_arrive_in_ll),
+		cmocka_unit_test(small_messages_wait_for_a_late_receiver),
 		cmocka_unit_test(a_receiver_in_ll_reports_another_size),
 	};
 

@@ -17,13 +17,15 @@ enum { N_RANKS = 3, N_CALLS = 20, N_BLOCKS = 2, LIMIT_MS = 20000, LATE_US = 3000
 static void set_steps(struct rank *r, uint64_t step)
 {
 	const gpul_comm_view *v = &r->comm->view_copy;
+	const gpul_comm_steps saved = { .sent = step, .credits = step, .received = step };
 	gpul_error err = { 0 };
 
 	for (uint32_t i = 0; i < v->sizes.n_ranks * v->sizes.n_blocks; i++) {
-		gpul_comm_outbox *outbox = (gpul_comm_outbox *)(void *)v->peers[i / v->sizes.n_blocks].outboxes + i;
+		const uint32_t peer = i / v->sizes.n_blocks, block = i % v->sizes.n_blocks;
+		gpul_comm_outbox *outbox = (gpul_comm_outbox *)(void *)v->peers[peer].outboxes + i;
+		const CUdeviceptr steps = (CUdeviceptr)(uintptr_t)&v->steps[block * GPUL_COMM_MAX_PEERS + peer];
 
-		must(gpul_cu(r->drv, &err, cuMemcpyHtoD((CUdeviceptr)(uintptr_t)&v->sent[i], &step, sizeof step)), &err, "sent");
-		must(gpul_cu(r->drv, &err, cuMemcpyHtoD((CUdeviceptr)(uintptr_t)&v->received[i], &step, sizeof step)), &err, "received");
+		must(gpul_cu(r->drv, &err, cuMemcpyHtoD(steps, &saved, sizeof saved)), &err, "steps");
 		must(gpul_cu(r->drv, &err, cuMemcpyHtoD((CUdeviceptr)(uintptr_t)&outbox->head, &step, sizeof step)), &err, "head");
 	}
 	must(gpul_cu(r->drv, &err, cuStreamSynchronize(NULL)), &err, "cuStreamSynchronize");
