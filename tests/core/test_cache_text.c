@@ -84,7 +84,7 @@ static uint64_t bytes_on_disk(void)
 
 static void finds_texts_as_they_were_stored(void **state)
 {
-	enum { BYTES = 1 << 20 };
+	enum { BYTES = (9 << 20) + 1 }; /* three parts */
 	char *text = malloc(BYTES);
 	uint64_t x = 1;
 

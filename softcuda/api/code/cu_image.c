@@ -211,6 +211,7 @@ static CUresult from_fatbin(const void *fatbin, size_t n_bytes, struct soft_imag
 		return refuse_image(&err, why, why_bytes);
 	out->text = out->unpacked.bytes;
 	out->text_bytes = strnlen(out->text, out->unpacked.n_bytes);
+	out->key = soft_known_key(best->stored, (size_t)best->stored_bytes, out->text_bytes);
 	return CUDA_SUCCESS;
 }
 
@@ -319,7 +320,7 @@ static bool add_to_key(gpul_cache_key *key, const void *fatbin)
 /* Return the key under which the result of linking is cached; NULL: do not cache it. */
 static gpul_cache_key *key_of_link(const struct wrapper *w)
 {
-	gpul_cache_key *key = gpul_cache_key_create("PTX linked by the software driver, 1"); /* increment the 1 if ptx/link changes */
+	gpul_cache_key *key = gpul_cache_key_create("PTX linked by the software driver, 2"); /* increment the 2 if ptx/link changes */
 	const void *fatbin;
 
 	for (size_t i = 0; key && (fatbin = next_fatbin(w, i)); i++)
@@ -488,6 +489,7 @@ void soft_image_close(struct soft_image *image)
 	free(image->own);
 	gpul_unpacked_free(&image->unpacked);
 	gpul_source_close(image->source);
+	gpul_cache_key_destroy(image->key);
 	*image = (struct soft_image){ 0 };
 }
 
