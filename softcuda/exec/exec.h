@@ -113,6 +113,12 @@ typedef struct gpul_exec_kernel_info {
 	bool explicit_cluster; /* .explicitcluster: a launch must have clusters */
 } gpul_exec_kernel_info;
 
+/* The attributes of a kernel that depend on its body. */
+typedef struct gpul_exec_attributes {
+	uint32_t n_regs, shared_bytes, local_bytes; /* as in gpul_exec_kernel_info */
+	uint32_t dynamic_align;                     /* alignment of dynamic shared memory, in bytes */
+} gpul_exec_attributes;
+
 /** Give the variables of a module addresses, and decode its functions.  The functions of a module from gpul_ptx_parse_lazy() are decoded
  * later, each when it is first needed, unless an observer reads whole programs.
  *
@@ -128,6 +134,14 @@ typedef struct gpul_exec_kernel_info {
  * Source  PTX ISA 9.0, chapters 5 and 9 */
 gpul_status gpul_exec_program_create(gpul_exec_memory *memory, gpul_ptx_module *module, const char *file_name, gpul_exec_program **out,
 				     gpul_error *err);
+
+/** Create another program of the same module, with variables of its own.  As `first` has been decoded without an error, functions are
+ * decoded when they are first needed, unless an observer reads whole programs.
+ *
+ * @first  borrowed, during this call only
+ * @out    owned by the caller: gpul_exec_program_destroy(); untouched on failure
+ * Errors  GPUL_ENOMEM */
+gpul_status gpul_exec_program_again(const gpul_exec_program *first, gpul_exec_program **out, gpul_error *err);
 void gpul_exec_program_destroy(gpul_exec_program *p); /* accepts NULL; all its launches must have ended */
 
 /** Return true if the program has no state, so that all contexts can share it: no .global or .const variable and no texture or surface
@@ -145,6 +159,11 @@ const gpul_exec_kernel_info *gpul_exec_kernel_info_of(const gpul_exec_kernel *k)
  * @k  borrowed
  * Errors  GPUL_ENOMEM */
 gpul_status gpul_exec_kernel_prepare(const gpul_exec_kernel *k, gpul_error *err);
+/** Return the attributes of a prepared kernel. */
+gpul_exec_attributes gpul_exec_kernel_attributes(const gpul_exec_kernel *k);
+/** Set the attributes of the kernels of a new program, which were those of an earlier program of the same text: gpul_exec_kernel_prepare()
+ * then needs no body.  Nothing happens if n is not the number of the kernels. */
+void gpul_exec_program_describe(gpul_exec_program *p, const gpul_exec_attributes *all, size_t n);
 /** Decode a kernel and the functions that it calls by name, if that has not been done, and return why the kernel cannot run: its PTX has an
  * error, or it reaches an instruction that the interpreter does not implement, by calls of functions by name.  NULL: the kernel can run,
  * and fails only if it executes such an instruction in a function that it calls through a pointer.  The text belongs to the program:

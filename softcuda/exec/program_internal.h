@@ -156,7 +156,7 @@ struct gpul_exec_kernel {
 	uint32_t dynamic_align; /* alignment of the kernel's dynamic shared memory */
 	uint32_t stack_bytes;   /* local memory of a thread, including called functions */
 	const char *refusal;    /* why the kernel cannot run; NULL: it can */
-	_Atomic bool described; /* the body is laid out, so info is complete */
+	_Atomic bool described; /* info is complete: the body is laid out, or the attributes were known from another program */
 	_Atomic bool ready;     /* it and its callees are decoded, or it is refused; then the other members do not change */
 };
 
@@ -182,6 +182,7 @@ struct gpul_exec_program {
 	/* Decode a function, and all that it calls by name, if that has not been done; NULL: all functions are decoded. */
 	gpul_status (*need)(struct func_code *code, gpul_error *err);
 	pthread_mutex_t lock;       /* protects everything that decoding changes */
+	bool reserves_shared;       /* a function reads %reserved_smem_offset_*, or may do so because it is not decoded yet */
 	bool compiles;              /* native/ compiles the kernels: the CPU has AVX-512, and GPULOAD_SOFT_NATIVE is not 0 */
 	struct native_code *native; /* list of the machine code (native/native.c) */
 	struct func_code *code;

@@ -2,6 +2,7 @@
 #ifndef GPULOAD_SOFTCUDA_API_CODE_CU_CODE_INTERNAL_H
 #define GPULOAD_SOFTCUDA_API_CODE_CU_CODE_INTERNAL_H
 
+#include "core/cache/cache.h"
 #include "core/file/file.h"
 #include "loader/image/source.h"
 #include "ptx/module.h"
@@ -12,8 +13,9 @@ struct soft_image {       /* the PTX to load, and the memory that contains it */
 	size_t text_bytes;
 	gpul_source *source; /* the fatbin that contains the PTX, opened; NULL: none */
 	gpul_unpacked unpacked;
-	char *own;     /* owned: a text that was linked or copied; NULL: none */
-	bool is_valid; /* the text is known to be valid, because the linker made it from parsed PTX */
+	char *own;           /* owned: a text that was linked or copied; NULL: none */
+	bool is_valid;       /* the text is known to be valid: the linker made it from parsed PTX, or an earlier process has parsed it */
+	gpul_cache_key *key; /* of the attributes of its kernels (cu_known.c); NULL: they are not cached */
 };
 
 /* Parsed PTX, which the programs of several contexts share. */
@@ -110,6 +112,14 @@ bool soft_image_is_other(const void *data, size_t n_bytes);
 /* Choose the image of this kind that suits the interpreter best from all images of one unit (one program); NULL: none. */
 const gpul_image *soft_best_image(gpul_image_kind kind, const gpul_image *all, size_t n);
 CUresult soft_open_file(const char *path, gpul_file *out); /* the caller calls gpul_file_close() */
+
+/* ---- cu_known.c ---------------------------------------------------------------------------- */
+
+/* Return the key for an image in its stored form; NULL: it is too small.  text_bytes: size of the unpacked text. */
+gpul_cache_key *soft_known_key(const void *stored, size_t n_bytes, size_t text_bytes);
+/* Find the attributes of the kernels, in their order; the caller frees *out. */
+bool soft_known_find(const gpul_cache_key *key, gpul_exec_attributes **out, size_t *n);
+void soft_known_store(const gpul_cache_key *key, const gpul_exec_program *p);
 
 /* ---- cu_module.c --------------------------------------------------------------------------- */
 

@@ -64,7 +64,7 @@ CUresult soft_parse_ptx(const char *text, size_t text_bytes, const char *name, g
 }
 
 /* Returns true if bodies must be parsed and decoded later, when needed.  GPULOAD_SOFT_LAZY=1 does so for all PTX, for tests; 0 for none. */
-static bool parses_later(const struct soft_image *image)
+static bool parses_later(const struct soft_image *image, bool is_known)
 {
 	const char *wish = secure_getenv("GPULOAD_SOFT_LAZY"), *strict = secure_getenv("GPULOAD_SOFT_STRICT");
 
@@ -72,7 +72,7 @@ static bool parses_later(const struct soft_image *image)
 		return false;
 	if (wish && (!strcmp(wish, "0") || !strcmp(wish, "1")))
 		return *wish == '1';
-	return image->is_valid && image->text_bytes >= LEAST_LATER;
+	return is_known || (image->is_valid && image->text_bytes >= LEAST_LATER);
 }
 
 /* Copy the text into memory of the image if the program owns the text. */
@@ -99,14 +99,14 @@ static bool parse_heads(struct soft_image *image, struct parsed *p)
 	return true;
 }
 
-static CUresult parse_image(struct soft_image *image, const struct jit_log *log, struct parsed *p)
+static CUresult parse_image(struct soft_image *image, bool is_known, const struct jit_log *log, struct parsed *p)
 {
-	const bool later = parses_later(image);
+	const bool later = parses_later(image, is_known);
 	gpul_ptx_module *whole;
 	gpul_error err = { 0 };
 	CUresult r;
 
-	if (later && image->is_valid && parse_heads(image, p))
+	if (later && (is_known || image->is_valid) && parse_heads(image, p))
 		return CUDA_SUCCESS;
 	r = soft_parse_ptx(image->text, image->text_bytes, p->name, &whole, &err);
 	if (r)
@@ -127,8 +127,9 @@ static void release_parsed(struct parsed *p)
 	free(p);
 }
 
-/* Create a program from p.  The program points to p, but the caller increments p's reference count. */
-static CUresult create_program(struct parsed *p, const struct jit_log *log, struct code **out)
+/* Create a program from p.  The program points to p, but the caller increments p's reference count.  first: another program of p, or
+ * NULL. */
+static CUresult create_program(struct parsed *p, const gpul_exec_program *first, const struct jit_log *log, struct code **out)
 {
 	struct code *code = calloc(1, sizeof *code);
 	gpul_error err = { 0 };
@@ -140,7 +141,8 @@ static CUresult create_program(struct parsed *p, const struct jit_log *log, stru
 	code->parsed = p;
 	code->target_sm = (int)p->module->sm;
 	/* gpul_exec_program_create() takes over this reference to the module, even when it fails. */
-	st = gpul_exec_program_create(soft.memory, gpul_ptx_module_share(p->module), p->name, &code->program, &err);
+	st = first ? gpul_exec_program_again(first, &code->program, &err)
+		   : gpul_exec_program_create(soft.memory, gpul_ptx_module_share(p->module), p->name, &code->program, &err);
 	if (st) {
 		free(code);
 		return soft_jit_error(log, load_result(st), err.text);
@@ -151,20 +153,29 @@ static CUresult create_program(struct parsed *p, const struct jit_log *log, stru
 
 CUresult soft_code_create(struct soft_image *image, const char *name, const struct jit_log *log, struct code **out)
 {
+	const gpul_cache_key *key = log->max_registers ? NULL : image->key; /* parse_image() may move it into *p */
 	struct parsed *p = calloc(1, sizeof *p);
+	gpul_exec_attributes *known = NULL;
+	size_t n_known = 0;
 	CUresult r;
 
 	if (!p)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	p->refs = 1;
 	snprintf(p->name, sizeof p->name, "%s", name);
-	r = parse_image(image, log, p);
+	(void)soft_known_find(key, &known, &n_known);
+	r = parse_image(image, known, log, p);
 	if (!r)
 		r = check_version(p->module, log);
 	if (!r) {
 		gpul_ptx_limit_registers(p->module, log->max_registers);
-		r = create_program(p, log, out);
+		r = create_program(p, NULL, log, out);
 	}
+	if (!r && known)
+		gpul_exec_program_describe((*out)->program, known, n_known);
+	else if (!r && !p->module->bodies)
+		soft_known_store(key, (*out)->program);
+	free(known);
 	if (r)
 		release_parsed(p);
 	return r;
@@ -178,7 +189,7 @@ CUresult soft_code_again(const struct code *c, struct code **out)
 
 	p->refs++;
 	soft_unlock();
-	r = create_program(p, &no_log, out);
+	r = create_program(p, c->program, &no_log, out);
 	soft_lock();
 	if (r)
 		release_parsed(p);

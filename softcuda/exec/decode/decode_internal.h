@@ -78,6 +78,8 @@ void gpul_consts_free(struct const_pool *c);
 bool gpul_consts_reserve(struct const_pool *c, size_t bytes);
 
 /* Functions of decode_need.c. */
+/* Copy the attributes and refusals of the kernels that `first`, a program of the same module, knows. */
+gpul_status gpul_describe_again(struct gpul_exec_program *p, const struct gpul_exec_program *first, gpul_error *err);
 gpul_status gpul_function_need(struct func_code *code, gpul_error *err); /* the value of gpul_exec_program.need */
 /* Decode all functions of a program that is being created. */
 gpul_status gpul_need_everything(struct gpul_exec_program *p, gpul_error *err);

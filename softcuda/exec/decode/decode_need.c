@@ -99,21 +99,26 @@ static void make_ready(struct gpul_exec_program *p, gpul_exec_kernel *k)
 	atomic_store_explicit(&k->ready, true, memory_order_release);
 }
 
+static gpul_status store_refusal(struct gpul_exec_program *p, gpul_exec_kernel *k, const char *text, gpul_error *err)
+{
+	char *copy = gpul_program_alloc(p, strlen(text) + 1, err);
+
+	if (!copy)
+		return GPUL_ENOMEM;
+	k->refusal = strcpy(copy, text);
+	return GPUL_OK;
+}
+
 /* Store the reason why the kernel cannot run: "WHY; kernel NAME reaches it" for a refused instruction, or the decoding error. */
 static gpul_status refuse(struct gpul_exec_program *p, gpul_exec_kernel *k, const gpul_error *why, gpul_error *err)
 {
 	gpul_error text = { 0 };
-	char *copy;
 
 	if (why->status)
 		text = *why;
 	else
 		gpul_fail(&text, GPUL_EUNSUPPORTED, 0, "%s; kernel %s reaches it", k->code->refusal, k->info.name);
-	copy = gpul_program_alloc(p, sizeof text.text, err);
-	if (!copy)
-		return GPUL_ENOMEM;
-	k->refusal = strcpy(copy, text.text);
-	return GPUL_OK;
+	return store_refusal(p, k, text.text, err);
 }
 
 /* ---- one function -------------------------------------------------------------------------------------- */
@@ -285,6 +290,45 @@ gpul_status gpul_exec_kernel_prepare(const gpul_exec_kernel *kernel, gpul_error 
 	return st;
 }
 
+gpul_exec_attributes gpul_exec_kernel_attributes(const gpul_exec_kernel *k)
+{
+	return (gpul_exec_attributes){ k->info.n_regs, k->info.shared_bytes, k->info.local_bytes, k->dynamic_align };
+}
+
+static void describe_as(gpul_exec_kernel *k, gpul_exec_attributes a)
+{
+	k->info.n_regs = a.n_regs;
+	k->info.shared_bytes = a.shared_bytes;
+	k->info.local_bytes = a.local_bytes;
+	k->dynamic_align = a.dynamic_align;
+	atomic_store_explicit(&k->described, true, memory_order_release);
+}
+
+void gpul_exec_program_describe(gpul_exec_program *p, const gpul_exec_attributes *all, size_t n)
+{
+	for (size_t k = 0; n == p->n_kernels && k < n; k++)
+		if (!p->kernels[k].described)
+			describe_as(&p->kernels[k], all[k]);
+}
+
+gpul_status gpul_describe_again(struct gpul_exec_program *p, const struct gpul_exec_program *first, gpul_error *err)
+{
+	gpul_status st = GPUL_OK;
+
+	for (uint32_t n = 0; !st && n < p->n_kernels; n++) {
+		gpul_exec_kernel *k = &p->kernels[n];
+		const gpul_exec_kernel *known = &first->kernels[n];
+
+		if (!k->described && atomic_load_explicit(&known->described, memory_order_acquire))
+			describe_as(k, gpul_exec_kernel_attributes(known));
+		if (!k->ready && atomic_load_explicit(&known->ready, memory_order_acquire) && known->refusal) {
+			st = store_refusal(p, k, known->refusal, err);
+			atomic_store_explicit(&k->ready, true, memory_order_release);
+		}
+	}
+	return st;
+}
+
 /* Decode a kernel and its callees, after gpul_exec_kernel_prepare(). */
 static gpul_status decode_kernel(struct gpul_exec_program *p, gpul_exec_kernel *k)
 {
@@ -315,5 +359,5 @@ const char *gpul_exec_kernel_refusal(const gpul_exec_kernel *kernel)
 
 bool gpul_exec_kernel_is_decoded_later(const gpul_exec_kernel *k)
 {
-	return k->code->program->need;
+	return k->code->program->need && !atomic_load_explicit(&k->ready, memory_order_acquire);
 }

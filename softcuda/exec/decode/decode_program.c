@@ -8,7 +8,7 @@
 #include "softcuda/exec/native/native_internal.h"
 #include "softcuda/exec/texture/texture_internal.h"
 
-enum { MAX_THREADS = 1024, CONSTS_BYTES = 1 << 30 };
+enum { MAX_THREADS = 1024, CONSTS_BYTES = 1 << 30, LEAST_CONSTS_BYTES = 64 << 10 };
 
 /* ---- kernels ---------------------------------------------------------------------------------------------- */
 
@@ -139,14 +139,31 @@ static bool observed_as_a_whole(const gpul_exec_memory *m)
 }
 
 /* Return true if functions may be decoded lazily: no observer reads the whole program, no registers of module scope exist, whose memory
- * a kernel must have when it starts, and an address range for the constants could be reserved. */
-static bool can_decode_later(struct gpul_exec_program *p)
+ * a kernel must have when it starts, and an address range for the constants could be reserved.  Another program of a module needs as many
+ * constants as the `first`, which has been decoded; the factor is for addresses of variables that are equal by chance in one of them. */
+static bool can_decode_later(struct gpul_exec_program *p, const struct gpul_exec_program *first)
 {
-	return p->module->bodies && !p->module->n_regs && !observed_as_a_whole(p->memory) && gpul_consts_reserve(&p->consts, CONSTS_BYTES);
+	return (p->module->bodies || first) && !p->module->n_regs && !observed_as_a_whole(p->memory) &&
+	       gpul_consts_reserve(&p->consts, first && !first->need ? 2 * first->consts.used + LEAST_CONSTS_BYTES : CONSTS_BYTES);
 }
 
-gpul_status gpul_exec_program_create(gpul_exec_memory *memory, gpul_ptx_module *module, const char *file_name, gpul_exec_program **out,
-				     gpul_error *err)
+static bool reads_reserved_shared(const struct gpul_exec_program *p)
+{
+	for (uint32_t k = 0; k < p->n_specials; k++)
+		switch (p->specials[k].special) {
+		case GPUL_PTX_SREG_RESERVED_SMEM_OFFSET_BEGIN:
+		case GPUL_PTX_SREG_RESERVED_SMEM_OFFSET_END:
+		case GPUL_PTX_SREG_RESERVED_SMEM_OFFSET_0:
+		case GPUL_PTX_SREG_RESERVED_SMEM_OFFSET_1:
+			return true;
+		default:
+			break;
+		}
+	return false;
+}
+
+static gpul_status create(gpul_exec_memory *memory, gpul_ptx_module *module, const char *file_name, const gpul_exec_program *first,
+			  gpul_exec_program **out, gpul_error *err)
 {
 	static _Atomic uint64_t ids;
 	gpul_exec_program *p = calloc(1, sizeof *p);
@@ -161,18 +178,32 @@ gpul_status gpul_exec_program_create(gpul_exec_memory *memory, gpul_ptx_module *
 	p->memory = memory;
 	p->compiles = gpul_compiles_runs();
 	p->module = module;
-	p->need = can_decode_later(p) ? gpul_function_need : NULL;
+	p->need = can_decode_later(p, first) ? gpul_function_need : NULL;
 	pthread_mutex_init(&p->lock, NULL);
 	p->file_name = strdup(file_name ? file_name : "PTX");
 	gpul_float_default(&callers); /* converting literals needs the default rounding */
 	st = p->file_name ? build_program(p, err) : gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a program");
+	if (!st && first)
+		st = gpul_describe_again(p, first, err);
 	gpul_float_restore(&callers);
 	if (st) {
 		gpul_exec_program_destroy(p);
 		return st;
 	}
+	p->reserves_shared = first && !first->need ? first->reserves_shared : p->need || reads_reserved_shared(p);
 	*out = p;
 	return GPUL_OK;
+}
+
+gpul_status gpul_exec_program_create(gpul_exec_memory *memory, gpul_ptx_module *module, const char *file_name, gpul_exec_program **out,
+				     gpul_error *err)
+{
+	return create(memory, module, file_name, NULL, out, err);
+}
+
+gpul_status gpul_exec_program_again(const gpul_exec_program *first, gpul_exec_program **out, gpul_error *err)
+{
+	return create(first->memory, gpul_ptx_module_share(first->module), first->file_name, first, out, err);
 }
 
 static void remove_variables(struct gpul_exec_program *p)

@@ -19,26 +19,11 @@ void gpul_launch_destroy(gpul_exec_launch *l)
 	free(l);
 }
 
-static bool reads_reserved_shared(const struct gpul_exec_program *p)
-{
-	for (uint32_t k = 0; k < p->n_specials; k++)
-		switch (p->specials[k].special) {
-		case GPUL_PTX_SREG_RESERVED_SMEM_OFFSET_BEGIN:
-		case GPUL_PTX_SREG_RESERVED_SMEM_OFFSET_END:
-		case GPUL_PTX_SREG_RESERVED_SMEM_OFFSET_0:
-		case GPUL_PTX_SREG_RESERVED_SMEM_OFFSET_1:
-			return true;
-		default:
-			break;
-		}
-	return false;
-}
-
 /* Reserve 1 KiB of shared memory for the system, as a GPU does; cooperative groups store their barriers there.  The memory is after the
  * kernel's, and exists only if the program reads %reserved_smem_offset_*, or may do so in a function that is not decoded yet. */
 static void reserve_shared(gpul_exec_launch *l, const struct gpul_exec_program *p)
 {
-	if (!p->need && !reads_reserved_shared(p))
+	if (!p->reserves_shared)
 		return;
 	l->reserved_base = whole_shared_units(l->shared_bytes);
 	l->shared_bytes = l->reserved_base + RESERVED_SMEM_BYTES;

@@ -131,6 +131,38 @@ static void two_programs_share_a_module(void **state)
 	rig_close(b);
 }
 
+static void another_program_of_a_decoded_module_has_its_own_variables(void **state)
+{
+	static const char with_variable[] = PTX_HEADER
+		".visible .global .b32 sum;\n" KERNEL_OUT("k") "{ .shared .b8 s[20]; .reg .b32 v; atom.global.add.u32 v, [sum], 3; st.global.u32 [%mine], v; ret; } }\n" KERNEL_OUT(
+			"refused") "{ .reg .b32 t; tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [t], 32; ret; } }\n";
+	struct rig *r;
+	gpul_exec_program *first, *again;
+	uint32_t *out;
+
+	(void)state;
+	setenv("GPULOAD_SOFT_LAZY", "0", 1);
+	r = rig_open(with_variable);
+	setenv("GPULOAD_SOFT_LAZY", "1", 1);
+	out = rig_memory(r, 4);
+	first = r->program;
+	assert_int_equal(gpul_exec_program_again(first, &again, NULL), GPUL_OK);
+	for (int i = 0; i < 2; i++) {
+		r->program = i ? again : first;
+		assert_int_equal(gpul_exec_kernel_info_of(gpul_exec_find_kernel(r->program, "k"))->shared_bytes, 20);
+		assert_int_equal(gpul_exec_kernel_is_decoded_later(gpul_exec_find_kernel(r->program, "k")), i);
+		assert_false(gpul_exec_kernel_is_decoded_later(gpul_exec_find_kernel(r->program, "refused")));
+		rig_expect_ok(r, "k", 1, 1, out, 0);
+		assert_int_equal(*out, 0);
+		rig_expect_ok(r, "k", 1, 1, out, 0);
+		assert_int_equal(*out, 3);
+		assert_string_equal(gpul_exec_kernel_refusal(gpul_exec_find_kernel(r->program, "refused")),
+				    gpul_exec_kernel_refusal(gpul_exec_find_kernel(first, "refused")));
+	}
+	gpul_exec_program_destroy(first);
+	rig_close(r);
+}
+
 static void a_running_kernel_sees_what_another_launch_decodes(void **state)
 {
 	/* k waits in its first function until `other` has run, then calls functions that `other` has decoded. */
@@ -158,6 +190,7 @@ int main(void)
 		cmocka_unit_test(a_kernel_that_cannot_be_decoded_is_refused),
 		cmocka_unit_test(a_kernel_is_described_when_it_is_prepared),
 		cmocka_unit_test(two_programs_share_a_module),
+		cmocka_unit_test(another_program_of_a_decoded_module_has_its_own_variables),
 		cmocka_unit_test(a_running_kernel_sees_what_another_launch_decodes),
 	};
 
