@@ -16,13 +16,13 @@
 enum {
 	GPUL_NETQUEUE_LANES = 32,
 	GPUL_NETQUEUE_ROWS = 4,          /* number of 16-byte loads that a lane keeps in flight */
-	GPUL_NETQUEUE_UNIT_BYTES = 4096, /* bytes that one warp copies at a time, as a part of a piece */
-	/* a shorter remainder is added to the last unit; alone, it would cost a warp as much time as a whole unit */
+	GPUL_NETQUEUE_UNIT_BYTES = 4096, /* size of a unit: a warp copies one unit of a piece at a time */
+	/* a remainder shorter than this belongs to the last unit; as a unit of its own, it would cost a warp the time of a full unit */
 	GPUL_NETQUEUE_REST_BYTES = 512,
 };
 
-/* Load 16 bytes of bounce memory.  They are read only once, so .cs lets the cache evict them first. ld.global.nc is not possible,
- * because the CPU writes the slot again while the kernel runs. */
+/* Load 16 bytes of the bounce buffer.  They are read only once, so .cs lets the cache evict them first. ld.global.nc is not
+ * possible, because the CPU writes the slot again while the kernel runs. */
 static __device__ __forceinline__ uint4 gpul_netqueue_load(const uint4 *from)
 {
 	uint4 v;
@@ -49,8 +49,8 @@ static __device__ __forceinline__ void gpul_netqueue_store_byte(unsigned char *t
 	asm volatile("st.global.u8 [%0], %1;" ::"l"(to), "r"(byte) : "memory");
 }
 
-/* Get words 0 to N of the 16-byte block that follows this lane's block.  The next lane has loaded that block; for the last lane,
- * lane 0 has loaded it into its next_row. */
+/* Get words 0 to N of the 16-byte block that follows this lane's block.  For all lanes but the last, that is the
+ * next lane's block; for the last lane, it is the next_row of lane 0. */
 template <int N> static __device__ __forceinline__ void gpul_netqueue_next(uint4 row, uint4 next_row, uint32_t lane, uint32_t next[4])
 {
 	const uint32_t of_row[4] = { row.x, row.y, row.z, row.w }, of_next[4] = { next_row.x, next_row.y, next_row.z, next_row.w };
@@ -60,8 +60,7 @@ template <int N> static __device__ __forceinline__ void gpul_netqueue_next(uint4
 		next[i] = __shfl_sync(~0u, lane == 0 ? of_next[i] : of_row[i], (int)(lane + 1) % GPUL_NETQUEUE_LANES);
 }
 
-/* Store n 16-byte blocks, whose source begins WORDS words and n_bits bits after `from`. n_bits is 0, 8, 16 or 24, and not 0 if
- * WORDS is 0. */
+/* Store n 16-byte blocks, whose source begins WORDS words and n_bits bits after `from`. n_bits: 0, 8, 16 or 24, not 0 if WORDS is 0. */
 template <int WORDS>
 static __device__ __forceinline__ void gpul_netqueue_copy_shifted(const uint4 *from, uint4 *to, uint32_t n, uint32_t n_bits, uint32_t lane)
 {
@@ -74,7 +73,7 @@ static __device__ __forceinline__ void gpul_netqueue_copy_shifted(const uint4 *f
 			const uint32_t i = base + (uint32_t)r * GPUL_NETQUEUE_LANES + lane;
 
 			rows[r] = make_uint4(0, 0, 0, 0);
-			/* block n is loaded, too, because it contains the last bytes */
+			/* block n is loaded too, because the last bytes of the unaligned source lie in it */
 			if (i <= n && (r < GPUL_NETQUEUE_ROWS || lane == 0))
 				rows[r] = gpul_netqueue_load(from + i);
 		}

@@ -1,4 +1,4 @@
-/* feeder.c — the feeder thread, which receives a stream into slots and writes the entries, and the calling thread, which waits for it. */
+/* feeder.c — runs the feeder thread, which receives a stream into slots and writes queue entries, and waits until the thread ends. */
 #include "lab/netqueue/feeder.h"
 
 #include <errno.h>
@@ -11,30 +11,30 @@
 #include "core/thread/thread.h"
 
 enum {
-	RECEIVE_BYTES = 256 << 10, /* limit of one receive, so that the kernel can copy the first bytes while the next ones arrive */
-	WAIT_MS = 5,               /* time-out of one wait for the socket */
-	PUBLISH_ENTRIES = 64, /* limit of the entries that are published at a time; matters for a large packet with many small pieces */
-	YIELDS = 256,         /* number of turns without progress before the thread sleeps */
+	RECEIVE_BYTES = 256 << 10, /* maximum size of one receive, so that the kernel can copy the first bytes while the next ones arrive */
+	WAIT_MS = 5,               /* time limit of one wait for data on the socket */
+	PUBLISH_ENTRIES = 64,      /* maximum number of entries published together, so that the kernel starts early */
+	YIELDS = 256,              /* number of loop iterations without progress after which the thread sleeps */
 	SLEEP_NS = 50000,
-	LOOK_NS = 100000, /* time between two queries by the calling thread of whether the kernel has ended */
+	LOOK_NS = 100000, /* interval at which the calling thread checks whether the kernel has ended */
 };
 
 struct feeder {
 	gpul_netqueue *q;
 	gpul_netqueue_receiver receiver;
 	gpul_netqueue_producer producer;
-	uint64_t *ends, *done; /* arrays: n_entries entries, and one element for each of n_blocks thread blocks */
+	uint64_t *ends, *done; /* arrays of n_entries elements (one for each entry) and of n_blocks elements (one for each thread block) */
 	unsigned char *bounce;
 	uint64_t limit_ns; /* time-out; 0: none */
 	uint64_t moved_ns; /* time of the most recent progress */
-	unsigned n_idle;   /* number of turns of the loop without progress */
+	unsigned n_idle;   /* number of consecutive loop iterations without progress */
 	atomic_bool stop;  /* set when the kernel has ended */
 	bool ended;        /* the total number of entries has been published to the kernel */
 	gpul_netqueue_received_stream *out;
 	gpul_error err;
 };
 
-/* Write entries for the received bytes. *n: the number of entries written. */
+/* Write queue entries for the received bytes. *n: the number of entries written. */
 static gpul_status write_entries(struct feeder *f, uint64_t *n)
 {
 	gpul_netqueue_piece piece;
@@ -101,7 +101,7 @@ static gpul_status fail_silent(struct feeder *f)
 			 (double)f->limit_ns / 1e9, (unsigned long long)f->producer.received);
 }
 
-/* Called after a turn without progress: fail after the time-out; before that, yield, and after many turns sleep. */
+/* Called after a loop iteration without progress: fails after the time-out; before it, yields the CPU, and after many iterations sleeps. */
 static gpul_status pause_feeder(struct feeder *f)
 {
 	const struct timespec pause = { .tv_nsec = SLEEP_NS };
@@ -167,7 +167,7 @@ static gpul_status await_end(struct feeder *f, pthread_t thread, gpul_error *err
 	if (f->err.status) /* the kernel has ended because of the feeder's failure */
 		st = gpul_fail(err, f->err.status, f->err.native, "%s", f->err.text);
 	waited = gpul_netqueue_wait(f->q, &f->out->result, st ? NULL : &why);
-	if (!st && f->out->result.waited.ready && !f->ended) { /* the kernel has detected the abort before the feeder has */
+	if (!st && f->out->result.waited.ready && !f->ended) { /* the kernel has noticed the abort flag before the feeder */
 		(void)fail_silent(f);
 		why = f->err;
 	}

@@ -15,7 +15,7 @@ GPUL_EMBED(netqueue_unpack_ptx, "lab/netqueue/unpack.ptx");
 /* clang-format off */
 enum {
 	DEFAULT_SLOTS = 64, DEFAULT_SLOT_BYTES = 64 << 10, DEFAULT_ENTRIES = 8192, DEFAULT_TIMEOUT_MS = 10000,
-	/* enough to saturate the bus: 16 blocks with 11 copying warps each have 360 KiB of loads in flight */
+	/* these blocks saturate the PCIe bus: 16 blocks with 11 copying warps each have 360 KiB of loads in flight */
 	HOST_BLOCKS = 16, HOST_THREADS = 384, CHUNK = 8,
 	INTERPRETED_BLOCKS = 2, INTERPRETED_THREADS = 96,
 	POLLS_PER_CHECK = 1024, INTERPRETED_POLLS_PER_CHECK = 32,
@@ -28,7 +28,7 @@ struct gpul_netqueue {
 	gpul_module *module;
 	const gpul_kernel *kernel;
 	CUstream stream;
-	gpul_mem *bounce, *shared; /* `shared` contains control, followed by the ring */
+	gpul_mem *bounce, *shared; /* `shared` contains the control words, followed by the ring of entries */
 	gpul_netqueue_control *control;
 	gpul_netqueue_entry *ring;
 	CUdeviceptr counts;
@@ -63,7 +63,7 @@ static gpul_status load_kernel(gpul_netqueue *q, gpul_error *err)
 	return st ? st : gpul_kernel_prepare(q->kernel, err);
 }
 
-/* Choose the number of blocks.  All must be resident at the same time, because the CPU waits for credits from each of them. */
+/* Choose the number of blocks.  All must be resident together: the CPU reuses memory only after reports from all blocks. */
 static gpul_status choose_blocks(gpul_netqueue *q, gpul_error *err)
 {
 	gpul_netqueue_desc *d = &q->about;
@@ -190,7 +190,7 @@ gpul_status gpul_netqueue_launch(gpul_netqueue *q, CUdeviceptr destination, uint
 		.ring = (const gpul_netqueue_entry *)(uintptr_t)(shared + sizeof *q->control),
 		.control = (gpul_netqueue_control *)(uintptr_t)shared,
 		.counts = (gpul_netqueue_counts *)(uintptr_t)q->counts,
-		/* 25 % longer than the feeder's time-out: the feeder should report first, because its message is more precise */
+		/* 25 % longer than the time-out of the feeder thread, whose message is more precise and should come first */
 		.timeout_ns = d->timeout_ms > 0 ? (uint64_t)d->timeout_ms * 1250000 : 0,
 		.slot_bytes = d->shape.slot_bytes,
 		.n_entries = d->shape.n_entries,
@@ -219,8 +219,9 @@ gpul_status gpul_netqueue_begin(gpul_netqueue *q, CUdeviceptr destination, uint6
 	return gpul_netqueue_launch(q, destination, bytes, q->stream, err);
 }
 
-/* Write an entry by two 8-byte stores.  The kernel takes the entry when both words have its lap number.  The store of word 1 is a
- * release, which pairs with the acquire in gpul_netqueue_take(): a kernel that reads word 1 also sees word 0 and the piece. */
+/* Write an entry by two 8-byte stores.  The kernel takes the entry when both words have its lap number (of the pass over the ring).
+ * The store of word 1 is a release, which pairs with the acquire in gpul_netqueue_take(): a kernel that reads word 1 also sees word 0
+ * and the piece. */
 void gpul_netqueue_write(gpul_netqueue *q, uint64_t n, const gpul_netqueue_entry *entry)
 {
 	gpul_netqueue_entry *at = &q->ring[n & (q->about.shape.n_entries - 1)];

@@ -96,7 +96,7 @@ static gpul_status parse_header(gpul_netqueue_producer *p, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* Collect the received bytes of a record's header, up to the end of the slot. */
+/* Append the received bytes of a record's header to p->header, up to the end of the bounce buffer. */
 static gpul_status collect_header(gpul_netqueue_producer *p, const unsigned char *bounce, gpul_error *err)
 {
 	const uint64_t at = p->parsed % bounce_bytes(p), in_memory = smaller(p->received - p->parsed, bounce_bytes(p) - at);
@@ -149,7 +149,7 @@ gpul_status gpul_netqueue_produce(gpul_netqueue_producer *p, const unsigned char
 		}
 	}
 	if (p->n_done == p->n_produced)
-		p->freed = p->parsed; /* headers and padding that belong to no piece are free immediately */
+		p->freed = p->parsed; /* no piece refers to the headers and padding parsed so far, so their bytes are free immediately */
 	return st;
 }
 
@@ -166,7 +166,7 @@ gpul_status gpul_netqueue_credit(gpul_netqueue_producer *p, const uint64_t *done
 					 (unsigned long long)done[b], (unsigned long long)p->n_produced);
 		n_done = smaller(n_done, gpul_netqueue_entry_of(done[b], b, s->n_blocks, s->chunk_entries));
 	}
-	if (n_done > p->n_done) { /* a smaller number is from an earlier report */
+	if (n_done > p->n_done) { /* a smaller number is from an earlier report of the block */
 		p->n_done = n_done;
 		p->freed = n_done == p->n_produced ? p->parsed : p->ends[(n_done - 1) & (s->n_entries - 1)];
 	}

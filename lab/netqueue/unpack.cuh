@@ -28,8 +28,8 @@ struct gpul_netqueue_batch {
 	unsigned char *to[GPUL_NETQUEUE_LANES];
 	const unsigned char *from[GPUL_NETQUEUE_LANES];
 	uint32_t n_bytes[GPUL_NETQUEUE_LANES];
-	uint32_t units_end[GPUL_NETQUEUE_LANES]; /* number of units of pieces 0 to i */
-	uint64_t taken;                          /* for the reader: number of this block's entries up to the end of this batch */
+	uint32_t units_end[GPUL_NETQUEUE_LANES]; /* prefix sum: number of units of pieces 0 to i */
+	uint64_t taken;                          /* used by the reader: number of this block's entries up to the end of this batch */
 };
 
 /* TOLD_BATCHES: a busy block reports its finished entries to the CPU once per 8 batches, because the fence before the report waits
@@ -43,7 +43,7 @@ struct gpul_netqueue_shared {
 	uint32_t leave;                             /* 1: there will be no further batch */
 };
 
-/* ---- checks ---- */
+/* ---- checks of entries ---- */
 
 struct gpul_netqueue_refusal {
 	uint32_t field; /* a value of gpul_netqueue_field */
@@ -138,7 +138,7 @@ static __device__ __forceinline__ void gpul_netqueue_collect(const gpul_netqueue
 
 		if (__shfl_sync(~0u, n, 0) != (uint32_t)(r->n_finished / GPUL_NETQUEUE_BATCHES + 1) * r->n_copiers)
 			return;
-		__syncwarp(); /* orders the copiers' loads before the stores of any lane into the same batch */
+		__syncwarp(); /* orders the copiers' loads from this batch before later stores into it by any lane */
 		r->finished = s->batches[b].taken;
 		r->n_finished++;
 	}
@@ -203,7 +203,7 @@ static __device__ __forceinline__ void gpul_netqueue_fill(const gpul_netqueue_vi
 	b->units_end[lane] = units;
 }
 
-/* True if both words contain the lap number of the entry; otherwise *wrong is set to the wrong lap number. */
+/* True if both words contain the lap number of the entry; otherwise *wrong is set to the lap number that differs. */
 static __device__ __forceinline__ bool gpul_netqueue_laps(const gpul_netqueue_entry *e, uint32_t lap, uint32_t *wrong)
 {
 	const uint32_t lap0 = (uint32_t)(e->word[0] >> GPUL_NETQUEUE_LAP_SHIFT), lap1 = (uint32_t)(e->word[1] >> GPUL_NETQUEUE_LAP_SHIFT);
@@ -298,7 +298,7 @@ static __device__ __forceinline__ void gpul_netqueue_read(const gpul_netqueue_vi
 
 		do
 			gpul_netqueue_collect(s, &r, lane);
-		while (r.n_batches - r.n_finished == GPUL_NETQUEUE_BATCHES); /* wait while all batches are in use */
+		while (r.n_batches - r.n_finished == GPUL_NETQUEUE_BATCHES); /* loops while all batches are in use */
 		if (r.n_finished - r.n_told >= GPUL_NETQUEUE_TOLD_BATCHES)
 			gpul_netqueue_publish(q, &r, lane);
 		r.start_ns = 0;
@@ -356,7 +356,7 @@ static __device__ __forceinline__ bool gpul_netqueue_next_batch(const gpul_netqu
 
 	if (lane == 0) {
 		while ((more = gpul_netqueue_see(&s->n_filled) != n) == 0) {
-			if (gpul_netqueue_see(&s->leave)) { /* the reader stores `leave` after the last n_filled */
+			if (gpul_netqueue_see(&s->leave)) { /* stored after the last n_filled, so n_filled must be read again */
 				more = gpul_netqueue_see(&s->n_filled) != n;
 				break;
 			}
@@ -364,7 +364,7 @@ static __device__ __forceinline__ bool gpul_netqueue_next_batch(const gpul_netqu
 		}
 	}
 	more = __shfl_sync(~0u, more, 0);
-	__syncwarp(); /* orders what lane 0 has acquired before the other lanes' loads of the batch */
+	__syncwarp(); /* makes what lane 0 has acquired visible to the other lanes before they load the batch */
 	return more;
 }
 
@@ -377,7 +377,7 @@ static __device__ __forceinline__ void gpul_netqueue_copy_batches(gpul_netqueue_
 		const uint32_t b = n % GPUL_NETQUEUE_BATCHES;
 
 		first = gpul_netqueue_copy_batch(&s->batches[b], first, n_copiers, lane);
-		__syncwarp(); /* all lanes have read their bytes */
+		__syncwarp(); /* all lanes have loaded their bytes of the batch */
 		if (lane == 0)
 			asm volatile("red.release.cta.shared.add.u32 [%0], 1;" ::"r"((uint32_t)__cvta_generic_to_shared(&s->n_finished[b]))
 				     : "memory");

@@ -35,8 +35,7 @@ static void put_costs(const struct fit *f, const double x[N])
 	c->reduce_us_per_byte = exp(x[4]);
 }
 
-/* Compute the error of a corner of the simplex: the sum of the squares of log(predicted / measured), and a penalty for the distance
- * from the guess. */
+/* Compute the error of a corner of the simplex: the sum of the squares of log(predicted / measured), plus a penalty (`pull`). */
 static void judge(const struct fit *f, struct corner *c)
 {
 	put_costs(f, c->x);
@@ -51,8 +50,7 @@ static void judge(const struct fit *f, struct corner *c)
 		c->error += pull * (c->x[k] - f->guess[k]) * (c->x[k] - f->guess[k]);
 }
 
-/* Return the point worst + times * (middle - worst), where middle is the mean of the other corners.  If times > 1, the point is on
- * the far side of middle. */
+/* Return the point worst + times * (middle - worst), where middle is the mean of the other corners; if times > 1, it lies beyond middle. */
 static struct corner reflect(const struct fit *f, const struct corner *worst, const double middle[N], double times)
 {
 	struct corner c;

@@ -88,8 +88,8 @@ gpul_status gpul_comm_link_parse(const char *text, bool memory, gpul_comm_link *
 void gpul_comm_link_costs(const gpul_comm_link *link, const gpul_comm_costs like[GPUL_COMM_N_PROTOS],
 			  gpul_comm_costs out[GPUL_COMM_N_PROTOS])
 {
-	/* LL has half the rate, LL128 15/16 of it.  In shared memory, Simple waits for its fence, which takes a second trip, before
-	 * it writes the counter; a network delivers the counter after the data without a second trip. */
+	/* LL has half the rate of the link, LL128 15/16 of it.  In shared memory, Simple waits for a fence before it writes the
+	 * counter, which adds a second latency; a network delivers the counter after the data without the second latency. */
 	static const double part[GPUL_COMM_N_PROTOS] = { [GPUL_COMM_LL] = 2, [GPUL_COMM_LL128] = 16.0 / 15, [GPUL_COMM_SIMPLE] = 1 };
 
 	for (gpul_comm_proto p = GPUL_COMM_LL; p < GPUL_COMM_N_PROTOS; p++) {

@@ -93,8 +93,7 @@ static double busy_adding(const gpul_comm_costs *c, double bytes)
 	return busy(c, bytes) + bytes * c->reduce_us_per_byte;
 }
 
-/* Return the time of a message of several slots in a ring, in which the next rank reads the first slot while the second one is
- * written. adds: the step also reduces. */
+/* Return the time of a message of several slots in a ring: one slot is read while another is written. adds: the step also reduces. */
 static double step_on(const struct problem *p, const gpul_comm_costs *c, double bytes, bool adds)
 {
 	const double k = fmax(1, ceil(bytes / p->step_bytes)), b = p->stretch * (adds ? busy_adding : busy)(c, bytes / k);
@@ -170,8 +169,7 @@ static double slowest_path(const struct problem *p, double chunk)
 	return slowest;
 }
 
-/* Return the busy time of the busiest rank for one chunk in each of the two trees: the gaps of its steps as an inner node, and its
- * bytes in both trees. */
+/* Return the busy time of the busiest rank for one chunk in each of the two trees: the gaps of its steps, and its bytes in both trees. */
 static double tree_busy(const struct problem *p, const gpul_comm_costs *c, double chunk)
 {
 	const double steps = p->n > 3 ? 4 : 2, bytes = (p->n > 3 ? 4 : p->n) * chunk;
@@ -206,7 +204,7 @@ static double one_shot(const struct problem *p, gpul_comm_call call, double byte
 	return p->inside->latency_us + p->stretch * (p->n - 1) * (info->reduces ? busy_adding : busy)(p->inside, each);
 }
 
-/* Return the time of several sends and receives, each with its own channel. */
+/* Return the time of several sends and receives, each of which has its own channel. */
 static double transfers(const struct problem *p, double bytes)
 {
 	const double each = bytes / p->n, k = fmax(1, ceil(each / p->step_bytes));

@@ -16,7 +16,7 @@ void gpul_sparse_aggregator_begin(gpul_sparse_aggregator *a, uint32_t n_ranks, u
 
 /* ---- contributions ------------------------------------------------------------------------------------------- */
 
-/* Check that the blocks of a contribution are ascending, begin at the announced `next`, and are below the limit. */
+/* Check that the blocks of a contribution are ascending, begin at the announced block `next`, and are below the limit of the round. */
 static gpul_status check_blocks(const gpul_sparse_aggregator *a, uint32_t rank, const gpul_sparse_contribution *c, const uint32_t *index,
 				gpul_error *err)
 {

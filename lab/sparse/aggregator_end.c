@@ -44,8 +44,7 @@ static const void *block_at(const gpul_comm_sparse *s, uint32_t slot, uint32_t r
 	return s->area.cpu + gpul_sparse_inbox_at(s, slot, rank) + s->layout.contribution_head + (size_t)n * s->block_bytes;
 }
 
-/* Sum the blocks of the round into the buffer of this rank's result at data_at, and store the list of blocks in front of them.
- * Returns the number of blocks. */
+/* Sum the blocks of the round to data_at in this rank's result buffer, with the list of blocks before them. Returns their number. */
 static uint32_t sum_round(gpul_comm_sparse *s, uint32_t slot, size_t data_at, uint32_t *index)
 {
 	gpul_sparse_aggregator *a = &s->slots[slot].aggregator;

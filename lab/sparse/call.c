@@ -1,5 +1,4 @@
-/* call.c — performs a call: finds the non-zero blocks, exchanges hellos with the other ranks, chooses dense or sparse, and
- * exchanges the data. */
+/* call.c — performs a call: finds the non-zero blocks, exchanges hellos with the other ranks, and exchanges the data, dense or sparse. */
 #include <sched.h>
 #include <string.h>
 
@@ -9,7 +8,7 @@
 
 enum { TURNS_PER_CHECK = 256 };
 
-/* ---- arguments ------------------------------------------------------------------------------------------------------- */
+/* ---- checks of the arguments ---------------------------------------------------------------------------------------- */
 
 static gpul_status check_buffer(const char *name, CUdeviceptr at, size_t element_bytes, gpul_error *err)
 {
@@ -79,7 +78,7 @@ static uint32_t awaited(const gpul_comm_sparse *s)
 	return s->rank;
 }
 
-/* Called after each turn of a loop.  If nothing has happened, yield the CPU, and from time to time check for failures and the time-out. */
+/* Called after each iteration of a polling loop.  If nothing has happened, yields the CPU; checks for failures and the time-out. */
 static gpul_status rest(gpul_comm_sparse *s, gpul_error *err)
 {
 	gpul_error why = { 0 };
@@ -114,7 +113,7 @@ static size_t hello_at(const gpul_comm_sparse *s, size_t base, uint32_t rank)
 	return base + ((size_t)(s->call % 2) * s->n_ranks + rank) * each;
 }
 
-/* Start the streams, and send a hello to each rank, for the streams that the rank aggregates. */
+/* Start the streams, and send each rank a hello, which describes the streams that the receiver aggregates. */
 static gpul_status greet(gpul_comm_sparse *s, uint32_t *n_puts, gpul_error *err)
 {
 	const size_t hellos = (size_t)((unsigned char *)&s->steps->hellos[s->rank] - (unsigned char *)s->steps);
@@ -248,7 +247,7 @@ static gpul_status exchange(gpul_comm_sparse *s, gpul_error *err)
 
 /* ---- the call ----------------------------------------------------------------------------------------------------------- */
 
-/* The steps of a call that can fail on this rank alone.  A failure is reported to the other ranks with the hello. */
+/* Perform the steps of a call that can fail on this rank alone.  The hello reports such a failure to the other ranks. */
 static gpul_status find_and_pack(gpul_comm_sparse *s, gpul_error *err)
 {
 	const double own = s->n_blocks ? 1.0 / s->n_blocks : 0;
@@ -259,7 +258,7 @@ static gpul_status find_and_pack(gpul_comm_sparse *s, gpul_error *err)
 	if (!st) {
 		gpul_sparse_divide(s);
 		s->report.n_non_zero = s->n_non_zero;
-		if (!is_dense(s, own * s->n_non_zero)) /* pack the blocks while the hellos are in flight */
+		if (!is_dense(s, own * s->n_non_zero)) /* starts before the hellos are exchanged, so that both run in parallel */
 			st = gpul_sparse_pack(s, &why);
 	}
 	return st ? gpul_sparse_fail(s, &why, (int)s->rank, err) : GPUL_OK;

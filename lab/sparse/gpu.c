@@ -101,7 +101,7 @@ gpul_status gpul_sparse_clear(gpul_comm_sparse *s, gpul_error *err)
 {
 	gpul_status st;
 
-	if (s->send == s->recv) /* blocks that are zero on all ranks get no result; if the call is in place, they are zero already */
+	if (s->send == s->recv) /* blocks that are zero on all ranks are never scattered; in place, they are zero already */
 		return GPUL_OK;
 	st = gpul_cu(s->drv, err, cuStreamWaitEvent(s->stream, s->begun, 0));
 	return st ? st : gpul_cu(s->drv, err, cuMemsetD8Async(s->recv, 0, s->n_bytes, s->stream));

@@ -25,8 +25,7 @@ gpul_status gpul_sparse_fail(gpul_comm_sparse *s, const gpul_error *why, int cul
 	return gpul_fail(err, s->failure.status, s->failure.native, "%s", s->failure.text);
 }
 
-/* Handle the failure of a connection.  If it failed because a rank has died, or has detected the failure of another rank, the watch
- * thread reports that cause. */
+/* Handle the failure of a connection.  If the cause is a rank that has died or has detected a failure, the watch thread reports it. */
 static gpul_status conn_failed(gpul_comm_sparse *s, uint32_t rank, const gpul_error *why, gpul_error *err)
 {
 	gpul_error named = { 0 };

@@ -74,7 +74,7 @@ void gpul_sparse_memory_free(struct memory *m)
 	*m = (struct memory){ 0 };
 }
 
-/* Fill in what this rank sends to the other ranks: its addresses, or, in `why`, the failure that this rank has had. */
+/* Set *mine to what this rank sends to the other ranks: its addresses, or, in mine->why, its failure. */
 static void describe(gpul_comm_sparse *s, const gpul_error *before, struct addresses *mine)
 {
 	gpul_error *why = &mine->why;

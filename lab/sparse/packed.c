@@ -57,8 +57,7 @@ gpul_status gpul_sparse_choose_packed(gpul_comm_sparse *s, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* Allocate at least twice as much as before, so that memory is not registered again in each call when the number of blocks
- * increases slowly. */
+/* Allocate at least twice the previous size, so that memory is not registered in each call if the number of blocks grows slowly. */
 static gpul_status grow(gpul_comm_sparse *s, unsigned which, uint32_t n_blocks, gpul_error *err)
 {
 	const bool on_device = s->direct && which == PACKED_SENT;
@@ -94,8 +93,7 @@ static gpul_status place_streams(gpul_comm_sparse *s, gpul_error *err)
 	return st;
 }
 
-/* If device memory cannot be used, fall back to host memory: allocation may fail for large buffers, and a NIC may allow only a few
- * registrations. */
+/* If device memory cannot be used, use host memory: large allocations may fail, and a NIC may allow only a few registrations. */
 gpul_status gpul_sparse_room_for_packed(gpul_comm_sparse *s, gpul_error *err)
 {
 	gpul_error why = { 0 };

@@ -2,7 +2,7 @@
  *
  *     block    0    1    2   ...   31  │ 32 ...          a warp makes the word of 32 blocks:
  *     bit      1    0    1   ...    0  │                 1. thread i looks at the first 16 bytes of block i
- *     word     ───────── 0 ─────────── │ 1               2. the warp reads each other block, until it finds a set bit
+ *     word     ───────── 0 ─────────── │ 1               2. the warp reads the other blocks until it finds a set bit
  *
  * So dense data costs one read of 16 bytes for each block, and only sparse data is read completely. */
 #include "comm/device/pack.cuh"
@@ -14,8 +14,8 @@ static __device__ __forceinline__ uint32_t bits_of(uint4 pack)
 	return pack.x | pack.y | pack.z | pack.w;
 }
 
-/* As a warp, read n packs of a buffer from pack `first` on.  The buffer may be misaligned, or end before the last pack.  Returns
- * true if a bit is set. */
+/* Read n packs (16 bytes each) with one warp, from pack `first` of a buffer on.  The buffer may be misaligned, or end before
+ * the last pack.  Returns true if a bit is set. */
 static __device__ __noinline__ bool any_is_set(const unsigned char *buffer, uint64_t n_bytes, uint64_t first, uint32_t n)
 {
 	const uint32_t lane = threadIdx.x % LANES;
@@ -36,8 +36,8 @@ static __device__ __noinline__ bool any_is_set(const unsigned char *buffer, uint
 	return false;
 }
 
-/* Make the word of 32 blocks in the most common case: the blocks are aligned and have PACKS packs, a multiple of 32, and step 1 of
- * the drawing has found a bit in at most a quarter of them, so a branch that skips those would not pay. */
+/* Make the word of 32 blocks in the most common case: the blocks are aligned and have PACKS packs, a multiple of 32, and the first 16
+ * bytes of at most a quarter of them are not zero, so that a branch which skips those blocks would cost more than it saves. */
 template <uint32_t PACKS> static __device__ __forceinline__ uint32_t scan(const uint4 *packs)
 {
 	uint32_t bits = 0;

@@ -21,12 +21,12 @@
 #include "loader/loader.h"
 
 enum {
-	WORD_BLOCKS = 32, /* number of blocks for which one word of the bitmap has bits */
-	MOST_SLOTS = 8,   /* limit of the streams that a rank aggregates */
+	WORD_BLOCKS = 32, /* number of blocks that a word of the bitmap describes */
+	MOST_SLOTS = 8,   /* maximum number of streams that a rank aggregates */
 	MOST_STREAMS = MOST_SLOTS * GPUL_COMM_MAX_RANKS,
 	MOST_BLOCKS = 64,  /* maximum number of blocks in a contribution */
-	MOST_RESULT = 512, /* limit of the blocks of a result: n_ranks * blocks of a contribution */
-	MOST_PUTS = 1024,  /* limit of the puts in flight on a connection */
+	MOST_RESULT = 512, /* maximum number of blocks in a result: n_ranks * blocks of a contribution */
+	MOST_PUTS = 1024,  /* maximum number of puts in flight on a connection */
 	HEAD_BYTES = 16,
 };
 
@@ -50,7 +50,7 @@ _Static_assert(sizeof(struct head) == HEAD_BYTES, "as drawn");
 #define STEP_N(step)         ((uint32_t)(step) & 0xfff)
 _Static_assert(MOST_RESULT <= 0xfff, "fits into a step");
 
-/* The first message of a call, from each rank to each other rank. */
+/* The first message of a call, which each rank sends to each other rank. */
 struct hello {
 	uint64_t call, count, n_non_zero;
 	uint32_t dtype, op, block, unused;
@@ -90,7 +90,7 @@ struct layout {
 	size_t area_bytes;
 };
 
-/* The step words that other ranks write into this rank's memory. */
+/* The step words, by which other ranks signal their progress: they write them into this rank's memory. */
 struct steps {
 	_Atomic uint64_t contributions[MOST_SLOTS][GPUL_COMM_MAX_RANKS];
 	_Atomic uint64_t results[MOST_STREAMS];
@@ -114,7 +114,7 @@ struct arrival {
 
 struct stream {
 	uint32_t aggregator, slot;
-	uint32_t end;      /* number of blocks of the stream */
+	uint32_t end;      /* number of blocks of the stream, zero or not */
 	uint32_t first, n; /* the stream's non-zero blocks in the lists of all streams: first index, and number */
 	/* the memory in which these blocks are packed (PACKED_...), and the number of blocks that precede them there */
 	uint32_t packed, place;
@@ -132,15 +132,15 @@ struct slot {
 };
 
 struct link {
-	gpul_rdma_conn *conn; /* connection to the rank; NULL: this rank itself */
+	gpul_rdma_conn *conn; /* NULL for this rank itself */
 	struct addresses theirs;
 	/* `counter` is decremented when the put has ended */
 	struct {
 		gpul_rdma_request request;
 		uint32_t *counter;
 	} puts[MOST_PUTS];
-	uint32_t head, tail; /* puts[head % MOST_PUTS] is the oldest */
-	bool greeted;        /* the hello of this rank has arrived */
+	uint32_t head, tail; /* a ring: puts[head % MOST_PUTS] is the oldest put in flight */
+	bool greeted;        /* the hello of this rank has arrived in the current call */
 };
 
 struct gpul_comm_sparse {
@@ -184,9 +184,9 @@ struct gpul_comm_sparse {
 	bool packs; /* the pack kernel of this call has been launched */
 	struct stream streams[MOST_STREAMS];
 	struct slot slots[MOST_SLOTS];
-	uint32_t n_items, n_launched; /* number of items to scatter, and of the items for which a kernel has been launched */
-	uint64_t batch, batches_done; /* number of batches launched and completed in all calls */
-	uint64_t n_events;            /* number of events; if it changes, the time-out starts again */
+	uint32_t n_items, n_launched; /* number of items to scatter, and how many of these a launched kernel handles */
+	uint64_t batch, batches_done; /* number of scatter kernels launched and completed in all calls */
+	uint64_t n_events;            /* incremented by each progress of the call; when it changes, the time-out starts again */
 	struct {
 		uint64_t n_events, since_ns;
 		uint32_t turns;
@@ -199,7 +199,7 @@ void gpul_sparse_layout(gpul_comm_sparse *s);
 /* Allocate n_bytes of host memory. */
 gpul_status gpul_sparse_memory(gpul_comm_sparse *s, size_t n_bytes, bool registered, struct memory *out, gpul_error *err);
 void gpul_sparse_memory_free(struct memory *m);
-/* Allocate the memory that all calls use, and exchange the addresses, or the failure in `before`. */
+/* Allocate the memory that all calls use, and exchange the addresses; report the failure in `before`, if any, to the other ranks. */
 gpul_status gpul_sparse_share(gpul_comm_sparse *s, const gpul_error *before, gpul_error *err);
 /* Allocate tables that are large enough for a call. */
 gpul_status gpul_sparse_room_for_tables(gpul_comm_sparse *s, gpul_error *err);
@@ -254,7 +254,7 @@ gpul_status gpul_sparse_work(gpul_comm_sparse *s, uint32_t stream, gpul_error *e
 /* Handle a result of n blocks that has arrived in its buffer. */
 gpul_status gpul_sparse_result_taken(gpul_comm_sparse *s, uint32_t stream, uint32_t n, gpul_error *err);
 /* ---- aggregator_end.c ---- */
-/* Poll for the contributions of a slot's stream, and send its results. */
+/* Poll for contributions to the stream of this slot, and send its results to the ranks. */
 gpul_status gpul_sparse_aggregate(gpul_comm_sparse *s, uint32_t slot, gpul_error *err);
 
 #endif

@@ -6,7 +6,7 @@
 /* ---- f16 and bf16 --------------------------------------------------------------------------------------------
  *
  * An f32 operation, rounded to 16 bits, has the same result as a correctly rounded 16-bit operation: the f32 significand has at
- * least twice as many bits plus two as either 16-bit type, so that rounding twice gives the same result as rounding once. */
+ * least twice as many bits plus two as either 16-bit type, so that rounding twice, first to f32, gives the same result as rounding once. */
 
 static float float_of(uint32_t bits)
 {
@@ -47,7 +47,7 @@ static float f32_of_f16(uint16_t x)
 	return float_of(bits | (uint32_t)(x & 0x8000) << 16);
 }
 
-/* To round to a subnormal f16, add 0.5: its last mantissa bit has the same value as the last bit of a subnormal f16, 2^-24. */
+/* To round to a subnormal f16, add 0.5: the last mantissa bit of the f32 sum is 2^-24, like that of a subnormal f16. */
 static uint16_t f16_of_f32(float f)
 {
 	const uint32_t magnitude = bits_of(f) & 0x7fffffff, sign = bits_of(f) >> 16 & 0x8000;
@@ -55,7 +55,7 @@ static uint16_t f16_of_f32(float f)
 	const uint32_t subnormal = bits_of(float_of(magnitude) + 0.5f) - 0x3f000000;
 	uint32_t half = magnitude < 0x38800000 ? subnormal : normal;
 
-	half = magnitude >= 0x477ff000 ? 0x7c00 : half; /* values of 65520 and more become infinite */
+	half = magnitude >= 0x477ff000 ? 0x7c00 : half; /* values of 65520 and above become infinity */
 	half = magnitude > 0x7f800000 ? 0x7e00 : half;
 	return (uint16_t)(sign | half);
 }

@@ -1,7 +1,7 @@
 /* worker.c — a worker of a stream: finds this rank's blocks below the limit that the aggregator has requested. */
 #include "lab/sparse/protocol.h"
 
-/* Make a contribution of the blocks below w->limit that have not been sent. */
+/* Make a contribution of the unsent blocks below w->limit. */
 static gpul_sparse_contribution contribute(gpul_sparse_worker *w)
 {
 	gpul_sparse_contribution c = { .round = w->round, .first = w->n_sent };

@@ -5,8 +5,7 @@
 
 /* ---- contributions -------------------------------------------------------------------------------------------------- */
 
-/* True if the next contribution may be sent: it is packed, the buffer of its head is not in use, and the buffer of the result that
- * follows is empty. */
+/* True if the next contribution may be sent: it is packed, the buffer of its head is free, and that of the result is empty. */
 static bool may_contribute(const gpul_comm_sparse *s, const struct stream *t)
 {
 	const struct arrival *a = &t->arrivals[t->contribution.round % 2];

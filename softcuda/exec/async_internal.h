@@ -1,4 +1,4 @@
-/* async_internal.h — asynchronous copies and mbarriers: the data that decode_async.c gives to run_async.c.
+/* async_internal.h — asynchronous copies and mbarriers: the structs that decode_async.c fills and run_async.c reads.
  *
  * A lane performs its copy immediately, when it executes the cp.async instruction. PTX allows this, because it only defines the latest
  * time at which the bytes must have arrived. So cp.async.commit_group and cp.async.wait_group do nothing.
@@ -14,8 +14,7 @@
 
 #include "softcuda/exec/program_internal.h"
 
-/* One copy instruction.  `to`, `from` and `barrier` are never executed: they only hold address operands, which resolve() reads from
- * a struct insn. */
+/* One copy instruction.  `to`, `from` and `barrier` are never executed: they hold address operands for resolve(), which needs an insn. */
 struct async_copy {
 	struct insn to, from, barrier;
 	struct insn step;      /* cp.reduce: the atomic operation for each element; step.b is the value to add */
@@ -34,7 +33,7 @@ enum { REDUCE_VALUE_AT = 512 };
 enum {                     /* bits of insn->n of OP_MBAR_ARRIVE */
        MBAR_ARRIVES = 1,   /* the lane arrives at the mbarrier; without this bit only the byte count changes */
        MBAR_EXPECTS = 2,   /* expect_tx: the phase waits for c more bytes (operand c) */
-       MBAR_COMPLETES = 4, /* complete_tx: c bytes have been copied (operand c) */
+       MBAR_COMPLETES = 4, /* complete_tx: c bytes of the phase have arrived (operand c) */
        MBAR_DROPS = 8,     /* arrive_drop: later phases expect fewer arrivals */
 };
 /* bits of insn->n of OP_MBAR_TEST */
@@ -75,7 +74,7 @@ static inline uint64_t pack_mbarrier(uint64_t phase, int32_t bytes, uint32_t exp
 	return phase << PHASE_AT | (uint64_t)(uint32_t)(bytes + BYTES_BIAS) << BYTES_AT | (uint64_t)expect << EXPECTED_AT | wait;
 }
 
-/* Apply one lane's arrival and bytes to the mbarrier.  Returns false if the phase waits for fewer than `count` arrivals. */
+/* Apply one lane's arrival and bytes to the mbarrier.  Returns false if fewer than `count` arrivals are pending in the phase. */
 static inline bool update_mbarrier(const struct insn *i, mbarrier_word *m, uint32_t count, uint32_t bytes)
 {
 	uint32_t expect = expected_arrivals(*m), wait = pending_arrivals(*m), n = i->n & MBAR_ARRIVES ? count : 0;

@@ -48,17 +48,17 @@ typedef const struct insn *op_fn(struct warp *w, const struct insn *i);
 
 struct insn {
 	op_fn *run;
-	op_fn *inner;     /* if run is OP_GUARD's handler: the handler to call for lanes whose predicate is true */
-	opref d, d2;      /* destinations; d2: the second one of d|p, p|q */
-	opref a, b, c, e; /* the source operands */
+	op_fn *inner; /* if `run` is the handler of OP_GUARD: the handler that it calls for the lanes whose predicate is true */
+	opref d, d2;  /* destinations; d2: the second one, as q in p|q */
+	opref a, b, c, e;
 	union {
 		int64_t imm;               /* address offset, bit pattern, lookup table: depends on op */
 		const struct insn *target; /* branches: the instruction at the branch target */
 		const void *object;        /* data of the instruction that do not fit here, such as a branch table: depends on op */
 	};
-	opref guard;   /* predicate of @p */
-	uint32_t src;  /* index of the PTX instruction in func->insts, for messages */
-	uint16_t op;   /* a value of enum op */
+	opref guard;  /* the predicate of a guard @p */
+	uint32_t src; /* index of the PTX instruction in func->insts, for messages and tools */
+	uint16_t op;
 	uint8_t n;     /* number of vector elements, comparison ...: depends on op */
 	uint8_t flags; /* depends on op */
 };
@@ -86,8 +86,8 @@ static inline void *opptr(const struct warp *w, opref r)
 #define F64(w, r)  ((double *)__builtin_assume_aligned(opptr(w, r), 64))
 #define PRED(w, r) ((uint32_t *)opptr(w, r)) /* a predicate is one 32-bit word: bit n is lane n */
 
-/* Tell the compiler to vectorise the next loop.  Iterations are independent: a destination may be the same register as a source, but lane l
- * of the result depends only on lane l of the sources. */
+/* Tell the compiler to vectorise the next loop.  Iterations are independent: lane l of the result depends only on lane l of the
+ * sources, even if the destination is the register of a source. */
 #ifdef __clang__
 #pragma clang diagnostic ignored "-Wpass-failed" /* no warning for loops that cannot be vectorised, such as 64-bit division */
 #define VECTORISE _Pragma("clang loop vectorize(assume_safety)")
@@ -95,8 +95,8 @@ static inline void *opptr(const struct warp *w, opref r)
 #define VECTORISE _Pragma("GCC ivdep")
 #endif
 
-/* dst[l] = value for the active lanes l; inactive lanes keep their value.  `value` may use l, and may read dst[l].  Sources must be pointer
- * variables of the caller: the compiler would evaluate opptr() for each lane, because the stores to dst could change *w. */
+/* dst[l] = value for the active lanes l; inactive lanes keep their value.  `value` may use l, and may read dst[l].  Sources must be
+ * pointer variables of the caller: opptr() in `value` would be evaluated for each lane, because stores to dst may change *w. */
 #define SET_LANES(w, dst, value) \
 	do { \
 		__typeof__(&(dst)[0]) const to_ = (dst); \
@@ -112,7 +112,7 @@ static inline void *opptr(const struct warp *w, opref r)
 		} \
 	} while (0)
 
-/* Set the bits of the active lanes in predicate d to those of `bits`; inactive lanes do not change. */
+/* Set the bits of the active lanes in predicate d to those of `bits`; the bits of inactive lanes do not change. */
 static inline void set_predicate(const struct warp *w, opref d, uint32_t bits)
 {
 	uint32_t *p = PRED(w, d);

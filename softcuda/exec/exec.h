@@ -21,7 +21,7 @@ typedef struct gpul_exec_memory gpul_exec_memory;
 
 enum {
 	GPUL_EXEC_MEM_READ_ONLY = 1, /* a store by any device is a fault */
-	GPUL_EXEC_MEM_CONSTANT = 4,  /* a .const variable; as on a GPU, a store through a global address is valid */
+	GPUL_EXEC_MEM_CONSTANT = 4,  /* a .const variable; a store through a global address is valid, as on a GPU */
 	GPUL_EXEC_MEM_CONDITION = 2, /* value of a conditional graph node; its address is the handle that cudaGraphSetConditional gets */
 	GPUL_EXEC_MEM_MULTICAST = 8, /* multicast addresses: stores and multimem instructions access the copies of range.team */
 	GPUL_EXEC_MAX_DEVICES = 16,
@@ -30,8 +30,8 @@ enum {
 /* The memory to which multicast addresses refer: each device of the multicast team has a copy of the bytes. */
 typedef struct gpul_exec_copies {
 	uint64_t begin, end;                /* range of offsets in the multicast object that at[] covers */
-	unsigned n;                         /* number of elements of at[]: the devices of the team, without n_gone */
-	unsigned n_gone;                    /* devices whose process has ended: nobody can read their copies */
+	unsigned n;                         /* number of elements of at[]: the number of devices in the team, minus n_gone */
+	unsigned n_gone;                    /* devices whose process has ended, so that their copies cannot be read */
 	uint8_t *at[GPUL_EXEC_MAX_DEVICES]; /* host address of offset `begin` in each device's copy, in the order of the team */
 	const _Atomic uint64_t *changes;    /* a counter of changes of the team: the copies are valid while *changes == seen */
 	uint64_t seen;
@@ -41,21 +41,21 @@ typedef struct gpul_exec_copies {
 
 typedef struct gpul_exec_team gpul_exec_team;
 struct gpul_exec_team {
-	/* Find the copies of the byte at an offset in the multicast object.  false: a device has no memory there; `why` receives the
-	 * reason.  Worker threads call it, for addresses of ranges in the table. */
+	/* Find the copies of the byte at an offset in the multicast object.  Returns false if a device has no memory there; `why`
+	 * receives the reason.  Worker threads call this, for addresses of ranges in the table. */
 	bool (*find_copies)(gpul_exec_team *team, uint64_t offset, gpul_exec_copies *out, char *why, size_t why_bytes);
 };
 
 typedef struct gpul_exec_range {
 	uint64_t base, bytes; /* [base, base + bytes) */
 	uint64_t padding;     /* bytes after the end that kernels may access, because a GPU maps whole pages */
-	uint64_t spare;       /* bytes after the end that are not other memory of the process; for fault messages */
+	uint64_t spare;       /* bytes after the end that no other memory of the process uses; for fault messages */
 	unsigned flags;
 	/* Masks with bit d for device d; 0: no device is restricted. */
 	uint32_t denied;      /* devices that may neither read nor write */
 	uint32_t unwritable;  /* devices that may only read */
 	const char *remedy;   /* static string: the CUDA call that grants access, for fault messages; NULL: none */
-	uint64_t memory_id;   /* ranges with the same number map the same bytes, from their first byte on; 0: no other mapping */
+	uint64_t memory_id;   /* ranges with the same number map the same bytes, from their first byte on; 0: no others do */
 	gpul_exec_team *team; /* borrowed; for GPUL_EXEC_MEM_MULTICAST: the devices that have copies */
 	void *owner;          /* for the caller's use; the interpreter does not read it */
 	char label[48];       /* for fault messages: "cuMemAlloc", "global counter", "device heap" */
@@ -122,7 +122,7 @@ typedef struct gpul_exec_attributes {
 /** Give the variables of a module addresses, and decode its functions.  The functions of a module from gpul_ptx_parse_lazy() are decoded
  * later, each when it is first needed, unless an observer reads whole programs.
  *
- * An instruction that the interpreter does not implement is no error of this call: gpul_exec_kernel_refusal() reports the kernels that
+ * An instruction that the interpreter does not implement does not fail this call: gpul_exec_kernel_refusal() reports the kernels that
  * reach it by calls of functions by name.  Other kernels fail when they execute it (GPUL_EXEC_ILLEGAL_INSTRUCTION).
  *
  * @memory     borrowed; the module's .global and .const variables are added to this table
@@ -144,8 +144,8 @@ gpul_status gpul_exec_program_create(gpul_exec_memory *memory, gpul_ptx_module *
 gpul_status gpul_exec_program_again(const gpul_exec_program *first, gpul_exec_program **out, gpul_error *err);
 void gpul_exec_program_destroy(gpul_exec_program *p); /* accepts NULL; all its launches must have ended */
 
-/** Return true if the program has no state, so that all contexts can share it: no .global or .const variable and no texture or surface
- * reference.  False if some function bodies are not decoded yet, because these may declare variables. */
+/** Return true if the program has no state, so that all contexts can share it: it has no .global or .const variable, and no texture or
+ * surface reference.  False if some function bodies are not decoded yet, because these may declare variables. */
 bool gpul_exec_program_is_stateless(const gpul_exec_program *p);
 size_t gpul_exec_n_kernels(const gpul_exec_program *p);
 const gpul_exec_kernel *gpul_exec_kernel_at(const gpul_exec_program *p, size_t i);
@@ -153,7 +153,7 @@ const gpul_exec_kernel *gpul_exec_find_kernel(const gpul_exec_program *p, const 
 size_t gpul_exec_kernel_index(const gpul_exec_program *p, const gpul_exec_kernel *k); /* index for gpul_exec_kernel_at */
 /** Describe a kernel; n_regs, shared_bytes and local_bytes are 0 before gpul_exec_kernel_prepare(). */
 const gpul_exec_kernel_info *gpul_exec_kernel_info_of(const gpul_exec_kernel *k);
-/** Complete the information of a kernel, if it is not complete.  An error in the kernel's PTX is no error of this call:
+/** Complete the information of a kernel, if it is not complete.  An error in the kernel's PTX does not fail this call:
  * gpul_exec_kernel_refusal() returns it.
  *
  * @k  borrowed
@@ -177,7 +177,7 @@ bool gpul_exec_find_variable(const gpul_exec_program *p, const char *name, uint6
 uint64_t gpul_exec_find_reference(const gpul_exec_program *p, const char *name, bool surface);
 size_t gpul_exec_n_variables(const gpul_exec_program *p);
 bool gpul_exec_variable_at(const gpul_exec_program *p, size_t i, const char **name, uint64_t *address, size_t *bytes);
-bool gpul_exec_variable_is_managed(const gpul_exec_program *p, size_t i); /* .attribute(.managed); i as in gpul_exec_variable_at */
+bool gpul_exec_variable_is_managed(const gpul_exec_program *p, size_t i); /* i as in gpul_exec_variable_at() */
 
 /* ---- machine and launches -------------------------------------------------------------------- */
 
@@ -189,9 +189,9 @@ typedef struct gpul_exec_machine_options {
 	unsigned max_resident_blocks; /* per launch, on all workers together; 0: see gpul_exec_max_resident_blocks() */
 	uint64_t heap_bytes;          /* size of the heap for device malloc; 0 means 8 MiB */
 	unsigned turn;                /* backward branches after which diverged lanes let other lanes run; 0 means 1000 */
-	unsigned stuck_ms;            /* log a notice if for this time all resident blocks only wait and no other can start; 0 means 10 s */
-	uint32_t pending_launches;    /* maximum number of pending launches from kernels; 0 means 2048 */
-	/* Get a device attribute by its number in CUdevice_attribute; number 0: the number of devices.  Returns false if there is no such
+	unsigned stuck_ms;         /* log a notice if all resident blocks only wait for this time, and no other can start; 0 means 10 s */
+	uint32_t pending_launches; /* maximum number of pending launches from kernels; 0 means 2048 */
+	/* Get a device attribute by its number in CUdevice_attribute; 0: the number of devices.  Returns false if there is no such
 	 * attribute.  Worker threads call it, so it must not wait for kernels.  NULL: kernels can get no attributes. */
 	bool (*attribute)(unsigned device, int attribute, int *value);
 	void (*print)(void *user, const char *text, size_t text_bytes); /* receives device printf; NULL: stdout */
@@ -206,14 +206,14 @@ typedef struct gpul_exec_machine_options {
  * Errors  GPUL_ENOMEM */
 gpul_status gpul_exec_machine_create(gpul_exec_memory *memory, const gpul_exec_machine_options *options, gpul_exec_machine **out,
 				     gpul_error *err);
-/** Set the maximum number of pending launches from kernels; false: a kernel has already launched another, so it is too late. */
+/** Set the maximum number of pending launches from kernels; false: too late, because a kernel has already launched another. */
 bool gpul_exec_machine_set_pending_launches(gpul_exec_machine *m, uint32_t n);
 void gpul_exec_machine_destroy(gpul_exec_machine *m); /* aborts running launches, joins the workers */
 /** Wait until every memory access that a kernel began before this call has ended, so that memory whose range was removed from the table
- * earlier can be unmapped.  Waits for the current time slices of blocks, not for the end of kernels.  NULL is fine. */
+ * earlier can be unmapped.  Waits for the current time slices of blocks, not for the end of kernels.  m may be NULL. */
 void gpul_exec_machine_settle(gpul_exec_machine *m);
 /** Stop all kernels between two instructions until gpul_exec_machine_resume(), so that the caller can move their
- * memory.  Must not be called while the machine is paused.  NULL is fine. */
+ * memory.  Must not be called while the machine is paused.  m may be NULL. */
 void gpul_exec_machine_pause(gpul_exec_machine *m);
 void gpul_exec_machine_resume(gpul_exec_machine *m);
 
@@ -296,7 +296,7 @@ enum {
 	GPUL_EXEC_SM_BLOCKS = 32,
 	GPUL_EXEC_CLUSTER_BLOCKS = 16,
 	GPUL_EXEC_SM_SHARED_BYTES = 228 * 1024,
-	GPUL_EXEC_RESERVED_SHARED_BYTES = 1024, /* shared memory of each block that the system uses */
+	GPUL_EXEC_RESERVED_SHARED_BYTES = 1024, /* shared memory that the system uses in each block */
 };
 /** Return how many blocks of this size one multiprocessor holds at the same time; 0: the block is too large, or has no threads.  Registers
  * are not counted, because PTX registers are virtual. */

@@ -1,13 +1,13 @@
 /* exec_arena.c — an allocator of device memory whose addresses the process never uses for other memory.
  *
- *     region   ├ taken │ free │ taken │ taken │ free ................................ ┤    reserved addresses, never given back
+ *     region   ├ taken │ free │ taken │ taken │ free ................................ ┤    addresses reserved until exit
  *              └─────────── readable and writable ──────────┴──── PROT_NONE ──────────┘
  *
- * If device memory came from malloc(), a freed device address could soon be that of a string of the program, which a late copy to the
- * address would destroy.
+ * If device memory came from malloc(), a freed device address could soon be the address of a string of the program, which a late copy
+ * to the freed memory would destroy.
  *
- * Free blocks are in lists by size class (powers of two); adjacent free blocks are merged. The structs that describe blocks are outside
- * the arena's memory, because kernels can overwrite the latter. Up to KEPT_BYTES of freed blocks keep their pages for later allocations. */
+ * Free blocks are in a list per size class (power of two); adjacent free blocks are merged. The structs that describe blocks are outside
+ * the arena's memory, which kernels can overwrite. Up to KEPT_BYTES of freed blocks keep their pages for later allocations. */
 #include "softcuda/exec/exec_arena_internal.h"
 
 #include <pthread.h>
@@ -31,13 +31,13 @@ struct arena_block {
 	struct region *region;
 	uint64_t base;
 	size_t bytes;
-	size_t kept_bytes; /* free block: about how many of its bytes have physical pages */
+	size_t kept_bytes; /* free block: approximate number of its bytes that have physical pages */
 	bool is_free;
-	struct arena_block *before, *behind; /* neighbours of the block in the region */
-	struct arena_block *previous, *next; /* list of free blocks of a size class (bin) */
+	struct arena_block *before, *behind; /* the blocks next to this one in the region */
+	struct arena_block *previous, *next; /* links of the list of free blocks of the same size class (bin) */
 };
 
-/* protects the variables below; regions are only added, and are read without the lock */
+/* protects the variables below, except that regions are read without the lock, because they are only ever added */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct region regions[MAX_REGIONS];
 static atomic_size_t n_regions;
@@ -146,7 +146,7 @@ static bool block_fits(const struct arena_block *b, size_t bytes, size_t align)
 	return skipped <= b->bytes && b->bytes - skipped >= bytes;
 }
 
-/* Find a free block with enough room.  Of the bin that has blocks of about this size, at most SEARCHED blocks are tried. */
+/* Find a free block with enough room.  At most SEARCHED blocks are tried in the bin for blocks of about this size. */
 static struct arena_block *find_free(size_t bytes, size_t align)
 {
 	for (unsigned bin = bin_of(bytes); bin < N_BINS; bin++) {
@@ -169,7 +169,7 @@ static bool split_block(struct arena_block *b, size_t bytes)
 	*rest = (struct arena_block){
 		.region = b->region, .base = b->base + bytes, .bytes = b->bytes - bytes, .before = b, .behind = b->behind
 	};
-	rest->kept_bytes = b->kept_bytes > bytes ? b->kept_bytes - bytes : 0; /* assume that the pages are at the start of the block */
+	rest->kept_bytes = b->kept_bytes > bytes ? b->kept_bytes - bytes : 0; /* assumes that the pages are at the start of b */
 	b->kept_bytes -= rest->kept_bytes;
 	b->bytes = bytes;
 	if (rest->behind)

@@ -1,4 +1,3 @@
-/* exec_arena_internal.h — allocates device memory at addresses that the process uses for nothing else, even after the memory is freed. */
 #ifndef GPULOAD_SOFTCUDA_EXEC_EXEC_ARENA_INTERNAL_H
 #define GPULOAD_SOFTCUDA_EXEC_EXEC_ARENA_INTERNAL_H
 
@@ -12,7 +11,7 @@ struct arena_block; /* a block of the arena, taken or free */
  * undefined.  NULL: out of memory.  Any thread may call the functions of this file. */
 struct arena_block *gpul_arena_take(size_t bytes, size_t align, uint64_t *base);
 void gpul_arena_give(struct arena_block *b); /* accepts NULL */
-/* Returns true if the address is in the arena, so that it never belongs to the program's host memory. */
+/* Returns true if the address is in the arena, which is never host memory of the program. */
 bool gpul_arena_contains(uint64_t address);
 
 #endif

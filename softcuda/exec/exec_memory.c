@@ -1,4 +1,4 @@
-/* exec_memory.c — the table of address ranges that kernels may access.  It is read much more often than changed: a read-write lock
+/* exec_memory.c — the table of address ranges that kernels may access.  It is read much more often than changed, so a read-write lock
  * protects it, and each worker caches ranges. */
 #include <pthread.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@ struct gpul_exec_memory {
 	struct range_table table;
 	_Atomic uint64_t generation;
 	struct observer *observers;
-	gpul_exec_range *freed; /* ring of the ranges that were removed last; NULL: none yet */
+	gpul_exec_range *freed; /* a ring buffer of the most recently removed ranges; NULL: none yet */
 	uint64_t n_freed;
 };
 
@@ -51,7 +51,7 @@ gpul_status gpul_exec_memory_observe(gpul_exec_memory *m, struct observer *o, gp
 
 	for (const struct observer *other = m->observers; other; other = other->next)
 		n++;
-	while (*place && ((*place)->yields || !o->yields)) /* observers that yield come first */
+	while (*place && ((*place)->yields || !o->yields)) /* observers that yield must precede those that do not */
 		place = &(*place)->next;
 	if (n == MAX_OBSERVERS)
 		return gpul_fail(err, GPUL_EINVAL, 0, "%s: at most %d tools can observe kernels at once", o->name, MAX_OBSERVERS);
@@ -166,7 +166,7 @@ bool gpul_exec_memory_remove(gpul_exec_memory *m, uint64_t base)
 
 bool gpul_memory_nearest(const gpul_exec_memory *m, uint64_t address, gpul_exec_range *out)
 {
-	gpul_exec_memory *lockable = (gpul_exec_memory *)m; /* not const, because reading locks m->lock */
+	gpul_exec_memory *lockable = (gpul_exec_memory *)m; /* not const, because readers lock m->lock too */
 	struct range_place at;
 	const gpul_exec_range *r;
 
@@ -290,7 +290,7 @@ bool gpul_range_lookup(struct range_cache *c, unsigned slot, uint64_t at, uint64
 	struct range_slot span;
 	bool found;
 
-	gpul_range_cache_refresh(c); /* before the search, so that a change of the table after it makes the new slot invalid */
+	gpul_range_cache_refresh(c); /* read before the search: a later change of the table then makes the new slot invalid */
 	pthread_rwlock_rdlock(&lockable->lock);
 	found = find_span(c->memory, at, bytes, c->device, &span);
 	pthread_rwlock_unlock(&lockable->lock);
@@ -309,7 +309,7 @@ const struct copies_slot *gpul_copies_lookup(struct range_cache *c, unsigned slo
 	const uint32_t bit = 1u << c->device;
 	gpul_exec_range r;
 
-	gpul_range_cache_refresh(c); /* before the search, so that a change of the table after it makes the new slot invalid */
+	gpul_range_cache_refresh(c); /* read before the search: a later change of the table then makes the new slot invalid */
 	*k = (struct copies_slot){ 0 };
 	if (!gpul_exec_memory_find(c->memory, at, &r) || !r.team)
 		snprintf(why, why_bytes, "is not an address of a multicast object");

@@ -1,4 +1,4 @@
-/* exec_memory_internal.h — the check of each memory access of a kernel: may the kernel access this address?
+/* exec_memory_internal.h — the check whether a kernel may access an address, made for each memory access.
  *
  * All workers share one sorted table of ranges (exec_memory.c).  Each worker has a cache per device, with the ranges that its instructions
  * accessed last; an instruction's index in its function selects the slot of the cache.  Every change of the table increments its
@@ -20,7 +20,7 @@ struct range_slot {
 };
 
 struct copies_slot {
-	uint64_t base, end; /* multicast addresses, of which base refers to the bytes at copies.at[]; end 0: the slot is empty */
+	uint64_t base, end; /* the multicast addresses [base, end); their copies are at copies.at[]; end 0: the slot is empty */
 	bool read_only;
 	gpul_exec_copies copies;
 };
@@ -37,8 +37,8 @@ struct range_cache {
 void gpul_range_cache_init(struct range_cache *c, const gpul_exec_memory *m, unsigned device);
 /* Empty the slots if the table has changed since they were filled. */
 void gpul_range_cache_refresh(struct range_cache *c);
-/* Search the table for [at, at + bytes), and fill the slot; false: no range, nor adjacent ranges together, contain these bytes, or the
- * device may not access them. */
+/* Search the table for [at, at + bytes), and fill the slot.  Returns false if neither one range nor several adjacent ranges contain
+ * these bytes, or if the device may not access them. */
 bool gpul_range_lookup(struct range_cache *c, unsigned slot, uint64_t at, uint64_t bytes, bool write);
 
 /* Returns true if the slot's range is up to date and permits this kind of access. */
@@ -98,15 +98,15 @@ struct range_table { /* all zero: empty */
 	size_t n_leaves, capacity;
 };
 
-/* a position between two ranges of a leaf: n_before ranges are before it */
+/* a position in the table, between two ranges of a leaf: n_before ranges of the leaf are before it */
 struct range_place {
 	size_t leaf, n_before;
 };
 
 void gpul_ranges_free(struct range_table *t);
-/* Return the last range that starts at or before address, and set *at to the position after it.  NULL: none; *at is the first position. */
+/* Return the last range that starts at or before address, and set *at to the position after it.  NULL: none; *at is then the first one. */
 gpul_exec_range *gpul_ranges_find(const struct range_table *t, uint64_t address, struct range_place *at);
-/* Return the range after the position, and move the position behind it; NULL: there are no more ranges. */
+/* Return the range after the position, and move the position after that range; NULL: there are no more ranges. */
 gpul_exec_range *gpul_ranges_next(const struct range_table *t, struct range_place *at);
 /* Insert a range at the position that gpul_ranges_find(range->base) has set.  Returns false if out of memory. */
 bool gpul_ranges_insert(struct range_table *t, struct range_place at, const gpul_exec_range *range);

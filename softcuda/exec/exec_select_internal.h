@@ -20,7 +20,6 @@ enum {
 /* insn->flags of integer operations. */
 enum { CARRY_IN = 1, CARRY_OUT = 2 };
 enum { BFIND_SHIFTAMT = 1 };
-/* bmsk.wrap, szext.wrap: position and width are taken modulo 32 */
 enum { BMSK_WRAPS = 1 };
 enum { DP_A_SIGNED = 1, DP_B_SIGNED = 2, DP_HI = 4 };
 
@@ -39,12 +38,12 @@ enum {
 	COMBINE_AND,
 	COMBINE_OR,
 	COMBINE_XOR,
-	/* the value 4 is FLAG_FTZ */
+	/* 4 is FLAG_FTZ, which is in the same flags */
 	COMPARE_SIGNED = 8,
 	COMPARE_FLOAT = 16,
-	SET_FLOAT = 32,     /* set: true is 1.0 instead of all ones */
+	SET_FLOAT = 32,     /* set: the value for true is 1.0 instead of all ones */
 	COMPARE_HAS_Q = 64, /* setp p|q: d2 is the second destination */
-	SET_BF16 = 128,     /* set.bf16: 1.0 is 0x3f80 */
+	SET_BF16 = 128,     /* set.bf16: 1.0 is 0x3f80, not 0x3f800000 or 0x3c00 */
 };
 
 /* Values of insn->n for prmt. */
@@ -83,17 +82,17 @@ enum video_op { VIDEO_ADD, VIDEO_SUB, VIDEO_ABSDIFF, VIDEO_MIN, VIDEO_MAX, VIDEO
 		VIDEO_MAD, VIDEO_SET, VIDEO_AVRG };
 enum video_second { VIDEO_PLAIN, VIDEO_2ND_ADD, VIDEO_2ND_MIN, VIDEO_2ND_MAX, VIDEO_MERGE };
 struct video {                         /* data of VIDEO, which has one result */
-	uint8_t op, second;            /* values of enum video_op and enum video_second */
-	uint8_t a_selector, b_selector, d_selector;  /* values of gpul_ptx_selector */
-	uint8_t compare;               /* vset: enum compare */
+	uint8_t op, second;
+	uint8_t a_selector, b_selector, d_selector;
+	uint8_t compare;               /* vset: a value of enum compare */
 	uint8_t shift;                 /* vmad: 7 for .shr7, 15 for .shr15 */
-	uint8_t flags;                 /* a combination of VIDEO_... bits */
+	uint8_t flags;
 };
 struct video_simd {                    /* data of VIDEO_SIMD, which computes insn->n results: 2 or 4 */
 	uint8_t op, second;            /* VIDEO_2ND_ADD or VIDEO_MERGE */
 	uint8_t parts;                 /* bit k: part k of d is written */
 	uint8_t compare, flags;
-	uint8_t picks[3];              /* 24 bits, 3 for each part of source a, then b: 0-3 select a part of a, 4-7 of b */
+	uint8_t picks[3]; /* 24 bits, 3 for each part of a, then of b: 0-3 select a part of a, 4-7 one of b */
 };
 enum {
 	VIDEO_D_SIGNED = 1, VIDEO_A_SIGNED = 2, VIDEO_B_SIGNED = 4, VIDEO_SAT = 8,

@@ -4,9 +4,10 @@
  *                               ^                      │ handler, on the same thread
  *                               └──── siglongjmp ──────┘
  *
- * Leaving a signal handler by a jump is safe because guarded code only moves bytes. The handlers stay installed, so that a guard costs only
- * two stores and a sigsetjmp() without the signal mask (about 10 ns); as the mask is not restored, the handlers do not block their signals
- * (SA_NODEFER). If the program has replaced the handlers by its own, they are installed again, and call the program's handlers.
+ * Leaving a signal handler by a jump is safe because guarded code only moves bytes. The handlers stay installed, so that a guard
+ * costs only two stores and a sigsetjmp() without the signal mask (about 10 ns); as the mask is not restored, the handlers do not
+ * block their signals (SA_NODEFER). If the program has replaced the handlers by its own, the guard's handlers are installed again,
+ * and call the program's handlers for other signals.
  *
  * Source: POSIX sigaction(), sigsetjmp(); siglongjmp() may leave a handler of a signal that the thread itself has caused. */
 #include "softcuda/exec/guard_internal.h"
@@ -27,10 +28,10 @@ struct guard {
 	uint64_t address;
 };
 
-/* Static thread-local storage: the first access to dynamic TLS allocates memory, which a signal handler must not do. */
+/* Static thread-local storage, because the first access to dynamic TLS allocates memory, which a signal handler must not do. */
 #define IN_HANDLERS __attribute__((tls_model("initial-exec")))
 static _Thread_local struct guard *volatile innermost IN_HANDLERS;
-static _Thread_local volatile uintptr_t passing IN_HANDLERS; /* stack address of pass_on() while it calls another handler; 0: none */
+static _Thread_local volatile uintptr_t passing IN_HANDLERS; /* stack address of pass_on() while it calls a handler; 0: it does not run */
 
 enum { N_SIGNALS = 2 };
 static const int signals[N_SIGNALS] = { SIGSEGV, SIGBUS };
@@ -46,8 +47,8 @@ static bool is_guarded(const struct guard *g, uint64_t address)
 	return !g->only_in || (gpul_memory_nearest(g->only_in, address, &r) && address - r.base < r.bytes + r.padding);
 }
 
-/* Call the program's handler.  If that handler calls handle_bad_access() again, because it replaced it, call the program's first handler
- * instead, so that they do not call each other forever. */
+/* Call the program's handler.  If that handler had replaced handle_bad_access() and calls it again, call the program's first handler
+ * instead; otherwise the two would call each other forever. */
 static void pass_on(int signal, siginfo_t *info, void *context)
 {
 	const unsigned k = signal == SIGBUS;

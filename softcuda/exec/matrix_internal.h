@@ -1,4 +1,4 @@
-/* matrix_internal.h — matrix multiply-accumulate: the data that decode_mma.c gives to run_mma*.c.
+/* matrix_internal.h — matrix multiply-accumulate: the structs that decode_mma.c fills and run_mma*.c read.
  *
  * All forms of mma and wmma are made of tiles with 16 rows and 8 columns (shapes with m8 use only 8 of the rows):
  *
@@ -32,7 +32,7 @@ struct mma_sum {
 	uint8_t block;         /* number of products that are added before the sum is rounded */
 	uint8_t fraction_bits; /* fraction bits that a product keeps when it is aligned to the largest product */
 	bool short_result;     /* an f32 result has 13 bits after the binary point */
-	bool bytes;            /* f8: the products with k % 4 < 2 are added first, and C last */
+	bool bytes;            /* f8 operands: the products with k % 4 < 2 are added first, then the others, and C last */
 };
 
 struct mma_tile {
@@ -45,17 +45,17 @@ struct mma_form {     /* insn->object of the MMA operations */
 	uint8_t x_type, y_type, c_type, d_type; /* values of enum matrix_type */
 	uint8_t n_x, n_y, n_c, n_d;             /* numbers of registers per tile */
 	struct mma_sum sum;
-	bool sparse;      /* mma.sp: registers have only half of the elements of X; the others are zero: see sparse_position() */
-	uint8_t selector; /* selects which of each four lanes have the metadata */
+	bool sparse;      /* mma.sp: registers have only half of the elements of X, the others are zero: see sparse_position() */
+	uint8_t selector; /* selects which lanes of each group of four have the metadata */
 	opref metadata;
-	bool satfinite, popc_and;   /* satfinite: s32 sums are clamped; popc_and: b1 is multiplied by `and` instead of `xor` */
-	bool a_by_column, b_by_row; /* layouts of A and B; these, c and d are only for mma.m8n8k4 of f16 (OP_MMA_QUADS) */
-	opref c[8], d[8];           /* the registers of C and D, which the other operations have in `tile` */
+	bool satfinite, popc_and;   /* satfinite: s32 sums are clamped; popc_and: b1 elements are multiplied by `and`, not `xor` */
+	bool a_by_column, b_by_row; /* layouts of A and B; these and c, d below are only for mma.m8n8k4 of f16 (OP_MMA_QUADS) */
+	opref c[8], d[8];           /* registers of C and D; operations other than OP_MMA_QUADS have them in `tile` */
 	uint8_t n_tiles;
 	struct mma_tile tile[MAX_TILES];
 };
 
-/* Return the bits of an element. */
+/* Return the size of an element in bits. */
 static inline unsigned matrix_bits(unsigned type)
 {
 	static const uint8_t bits[N_MATRIX_TYPES] = {
@@ -73,22 +73,23 @@ static inline unsigned matrix_elements(unsigned type)
 	return matrix_bits(type) >= 32 ? 1 : 32 / matrix_bits(type);
 }
 
-/* mma.sp and wgmma.sp: return the column k of the c-th stored element of a row of A, which has 16 rows.  Half of each four elements (s4:
- * eight, in pairs; tf32: two) is stored; the metadata have two bits for the position of each (PTX ISA 9.7.14.6).  A row has 16 bits of
- * metadata for 16-bit elements and k = 16, or tf32 and k = 8: then one of four lanes has those of rows g and g + 8, else more lanes. */
+/* mma.sp and wgmma.sp: return the column k of the c-th stored element of a row of A, which has 16 rows.  Of each four elements, two
+ * are stored (s4: two pairs of eight; tf32: one of two), and two bits of metadata give the position of each (PTX ISA 9.7.14.6).  If a
+ * row needs only 16 bits of metadata (16-bit elements and k = 16, or tf32 and k = 8), one of four lanes holds them for rows g and g +
+ * 8; else two or four lanes do. */
 static inline unsigned sparse_place(unsigned type, unsigned k, unsigned selector, const uint32_t *metadata, unsigned row, unsigned c)
 {
 	const unsigned n = matrix_elements(type), high = row / 8;
 	const unsigned width = type == MATRIX_TF32 ? 1
 			       : n == 8            ? 4
-						   : 2; /* number of elements that share two groups of two bits of metadata */
+						   : 2; /* number of stored elements whose positions share 4 bits of metadata */
 	const unsigned bit = 4 * (c / width), bits = 4 * (k / (2 * width));
 	unsigned lane, shift, nibble, at;
 
-	if (n <= 2) { /* low 16 bits: row g; high 16 bits: row g + 8; if k is twice as large, another lane has its second half */
+	if (n <= 2) { /* low 16 bits: row g; high: row g + 8; if k is twice as large, a second lane has the upper half of k */
 		lane = bits == 16 ? selector : 2u * selector + bit / 16;
 		shift = bit % 16 + 16 * high;
-	} else { /* one lane for row g, one for row g + 8; if k is twice as large, the other two lanes for its second half */
+	} else { /* one lane for row g, one for row g + 8; if k is twice as large, two more lanes for the upper half of k */
 		lane = bits == 32 ? 2u * selector + high : 2 * (bit / 32) + high;
 		shift = bit % 32;
 	}
@@ -113,7 +114,7 @@ static inline unsigned sparse_position(const struct mma_form *f, const uint32_t 
 enum { MATRIX_TRANSPOSED = 1 };
 enum { MATRIX_ROW_BYTES = 16 };
 
-/* Return the lanes whose addresses the instruction uses: 8 lanes per matrix. */
+/* Return a mask of the lanes whose addresses the instruction uses: 8 lanes per matrix. */
 static inline uint32_t matrix_address_lanes(const struct insn *i)
 {
 	return i->n >= 4 ? ALL_LANES : (1u << 8 * i->n) - 1;

@@ -4,9 +4,9 @@
  *     st          each copy = b                                      multicast team has a copy at the same offset
  *     red         each copy = copy · b
  *
- * Copies are combined in the order of the team, which is that of the calls of cuMulticastAddDevice; on a GPU, the NVLink switch chooses the
- * order.  Partial results have the type of the elements (PTX ISA 9.0, 9.7.9.14: the default), or f32 and f16 with .acc::f32 and .acc::f16:
- * then only the final result is rounded to the elements' type, to nearest even.  Subnormals are kept. */
+ * Copies are combined in the order of the team, the order in which cuMulticastAddDevice added the devices; on a GPU, the NVLink
+ * switch chooses the order.  Partial results have the type of the elements (the default, PTX ISA 9.0, 9.7.9.14).  With .acc::f32 or
+ * .acc::f16 they are f32 or f16, and only the final result is rounded to the elements' type, to nearest even.  Subnormals are kept. */
 #ifndef GPULOAD_SOFTCUDA_EXEC_MULTIMEM_INTERNAL_H
 #define GPULOAD_SOFTCUDA_EXEC_MULTIMEM_INTERNAL_H
 
@@ -40,16 +40,16 @@ enum multimem_operation {
 #define X(name, type, result) MULTIMEM_##name,
 	GPUL_MULTIMEM_OPERATIONS(X)
 #undef X
-		MULTIMEM_NONE /* multimem.st, which combines nothing */
+		MULTIMEM_NONE /* for multimem.st, which combines nothing */
 };
 
 struct multimem {                           /* insn->object of the MULTIMEM operations */
-	struct insn address;                /* never executed: a, imm and flags are the address operand */
+	struct insn address;                /* never executed; its a, imm and flags describe the address operand */
 	opref data[8];                      /* the registers of the vector */
 	uint8_t n, reg_bytes, memory_bytes; /* number of registers; width of a register, and of its value in memory */
 	uint8_t bytes;                      /* size of the whole vector: 4, 8 or 16 */
 	uint8_t operation;                  /* a value of enum multimem_operation */
-	bool widens;                        /* partial results have the next wider type (.acc::f32, .acc::f16) */
+	bool widens;                        /* partial results have the next wider type, because of .acc::f32 or .acc::f16 */
 };
 
 #endif

@@ -27,7 +27,7 @@ struct observer;
 
 enum { MAX_OBSERVERS = 8 };
 
-/* What happens to the instruction after before().  If observers return different values, the one that is last in this list is used. */
+/* The result of before(): what happens to the instruction.  If observers return different values, the last in this list is used. */
 enum observed {
 	OBSERVED_RUN,
 	OBSERVED_SKIP,  /* the instruction is not executed; the warp continues after it */
@@ -44,17 +44,16 @@ struct host_move {
 	uint64_t row_bytes, n_rows, n_slices;
 	uint64_t to_pitch, to_slice, from_pitch, from_slice; /* bytes from one row (pitch) or slice to the next */
 	bool fill;
-	const gpul_exec_order *order; /* position in the order of all streams; NULL: not an operation of a stream */
+	const gpul_exec_order *order; /* position in the order of all streams; NULL: the move is not an operation of a stream */
 };
 
 /* The hooks and properties of a tool.  A hook that is NULL is not called. */
 struct observer {
 	const char *name;
-	/* One worker thread runs all blocks.  Their order depends only on the kernels and their data, if kernels do not read clocks and the
-	 * program waits for each launch. */
+	/* One worker runs all blocks, in an order that depends only on data, if kernels read no clocks and the program waits for each. */
 	bool serial;
-	/* before() may return OBSERVED_YIELD.  It is called before that of other observers, which is not called if this one yields, so that
-	 * other observers see each instruction once. */
+	/* before() may return OBSERVED_YIELD.  It is called before the hooks of other observers, which are not called if it yields,
+	 * so that they get each instruction only once. */
 	bool yields;
 	/* An access past the last byte of a module variable or of shared memory faults.  Otherwise such memory is padded, as on a GPU. */
 	bool exact_bounds;
@@ -63,13 +62,13 @@ struct observer {
 
 	/* Returns true if before() and after() must be called for this instruction.  Called once, after its function has been decoded. */
 	bool (*wants)(struct observer *o, const struct func_code *code, const struct insn *i);
-	/* Called before the instruction is executed.  on: the lanes that will execute it, whose guard is true; may be 0. */
+	/* Called before the instruction is executed.  on: mask of the lanes that will execute it (their guard is true); may be 0. */
 	enum observed (*before)(struct observer *o, struct warp_state *s, const struct insn *i, uint32_t on);
-	/* waits: the instruction, a *.sync, was not executed, because lanes of its member mask are missing; before() will be called again.
-	 * After an exit, return or call, s->frame is not the frame in which i was executed, which may have been freed. */
+	/* Called after the instruction.  waits: the instruction is a *.sync and was not executed, because lanes of its member mask are
+	 * missing; before() will be called again.  After an exit, return or call, s->frame has changed, and the frame of i may be freed. */
 	void (*after)(struct observer *o, struct warp_state *s, const struct insn *i, uint32_t on, bool waits);
 	/* For a tool that must be fast: a handler that is called instead of before() and after(), if no other observer wants the
-	 * instruction; NULL: none.  It calls the instruction's own handler, code->observed[i - code->insns].run. */
+	 * instruction; NULL: there is none.  This handler calls the instruction's own handler, code->observed[i - code->insns].run. */
 	observed_fn *(*handler)(struct observer *o, const struct func_code *code, const struct insn *i);
 
 	/* All threads of barrier `id` have arrived, and none has continued.  warps[k].arrived[id]: lanes of warp k that arrived. */
@@ -101,13 +100,14 @@ struct observer {
 	unsigned bit;          /* 1 << the observer's number; set by gpul_exec_memory_observe() */
 };
 
-/* Run a launch again from its first block; hooks of a serial observer may call this.  launch_ends restarts the launch immediately.  After
- * other hooks, it restarts at the end of the block's time slice, which before() should end by OBSERVED_YIELD: the running blocks are
- * abandoned, and block_ends, launch_ends (with GPUL_EXEC_ABORTED) and launch_begins are called.  Memory contents and printed output are
- * not restored. */
+/* Run a launch again from its first block; hooks of a serial observer may call this.  launch_ends restarts the launch immediately.
+ * If another hook calls this, the launch restarts at the end of the block's time slice, which before() should end by OBSERVED_YIELD;
+ * then the running blocks are abandoned, and block_ends, launch_ends (with GPUL_EXEC_ABORTED) and launch_begins are called.  Memory
+ * contents and printed output are not restored. */
 void gpul_launch_again(gpul_exec_launch *l);
-/* The low bits of a stream number.  The operations of a CUDA graph are launched in one stream but only partly ordered, so each gets a
- * number of its own: operation k, counted from 1, has the stream's number + k.  Work after the stream's number is after all of them. */
+/* The low bits of a stream number.  The operations of a CUDA graph are launched in one stream but only partly ordered, so each
+ * operation gets its own stream number: operation k, counted from 1, has the stream's number + k.  Work that is ordered after the
+ * stream itself is after all operations of the graph. */
 enum { ORDER_NODE_BITS = 24 };
 
 static inline bool gpul_order_is_after(const gpul_exec_order *o, const gpul_exec_order *earlier)

@@ -1,7 +1,8 @@
 /* ops_alu.h — the list of arithmetic operations: X(NAME) has the handler op_NAME.
  *
- * A name is the PTX opcode and what the handler must know of the type: ADD_32 adds u32 and s32, but MIN_S32 is only for s32.  A handler
- * whose name ends in ANY reads the rounding, .ftz and .sat from insn->flags; the one without ANY is faster, and for no modifiers. */
+ * A name is the PTX opcode and as much of the type as the handler depends on: ADD_32 adds u32 and s32, but MIN_S32 is only for s32.
+ * A handler whose name ends in ANY reads the rounding, .ftz and .sat from insn->flags; the handler without ANY is faster, and only
+ * for instructions without these modifiers. */
 #ifndef GPULOAD_SOFTCUDA_EXEC_OPS_ALU_H
 #define GPULOAD_SOFTCUDA_EXEC_OPS_ALU_H
 

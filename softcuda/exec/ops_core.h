@@ -31,7 +31,7 @@
 	X(LDMATRIX) X(STMATRIX) X(MOVMATRIX)
 /* clang-format on */
 
-/* Operations of run_address.c: conversions of widths, which decoding inserts around an instruction, and of addresses. */
+/* Operations of run_address.c: width conversions, which decoding inserts around an instruction, and address conversions. */
 /* clang-format off */
 #define GPUL_ADDRESS_OPS(X) \
 	X(CUT_32_16) X(CUT_64_16) X(CUT_64_32) \
@@ -74,7 +74,7 @@ enum load_kind {   /* values of insn->e of LDV, LDO and LD_PARAM */
 	X(ST_32_64) X(ST_64_64) X(STV) X(STO)
 /* clang-format on */
 
-/* Operations of run_atomic.c.  red is executed as atom, whose result goes to the scratch bank. */
+/* Operations of run_atomic.c.  red is executed as an atom that writes its result to the scratch bank. */
 /* clang-format off */
 #define GPUL_ATOMIC_OPS(X) \
 	X(ATOM_ADD_32) X(ATOM_ADD_64) X(ATOM_MIN_U32) X(ATOM_MIN_S32) X(ATOM_MIN_U64) X(ATOM_MIN_S64) \

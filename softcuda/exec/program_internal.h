@@ -1,4 +1,4 @@
-/* program_internal.h — a program: a decoded module, which decode/ writes and warps execute.
+/* program_internal.h — a program: a decoded module; the files in decode/ create it, and warps execute it.
  *
  *     gpul_exec_program
  *       ├─ code[]      one for each element of module->funcs (empty for functions without a body, or not yet decoded)
@@ -6,7 +6,7 @@
  *       │    └─ params, rets   offsets of parameters and results in a thread's local memory
  *       ├─ consts      immediates, 32 lanes wide, and lists of operands: bank 1 of every warp
  *       ├─ specials[]  the special registers that the code reads, and their offsets in bank 2
- *       ├─ module_reg_offset[]  the registers of module scope, in bank 2, too
+ *       ├─ module_reg_offset[]  the registers of module scope, also in bank 2
  *       └─ kernels[], variables[]  addresses of module variables
  *
  * A device function's parameters, and the .param variables of a call, are stored in local memory, because
@@ -21,7 +21,7 @@
 #include "softcuda/exec/engine_internal.h"
 #include "softcuda/exec/observer_internal.h"
 
-/* Special registers that exist only in the interpreter, numbered after those of PTX. */
+/* Special registers that exist only in the interpreter, numbered after the special registers of PTX. */
 enum {
 	SPECIAL_SHARED_DYNAMIC = GPUL_PTX_N_SPECIALS, /* start of dynamic shared memory */
 	N_ALL_SPECIALS
@@ -30,9 +30,9 @@ enum {
 enum { MAX_SPECIAL_SLOTS = 128 };
 
 struct special_slot {
-	uint16_t special; /* gpul_ptx_special or SPECIAL_SHARED_DYNAMIC */
+	uint16_t special; /* a gpul_ptx_special, or SPECIAL_SHARED_DYNAMIC */
 	uint8_t bytes;    /* width in bytes with which the code reads the register: 2, 4, 8 */
-	uint32_t offset;  /* offset in bank 2 */
+	uint32_t offset;
 };
 
 enum insn_flags { /* insn->flags of instructions that access memory */
@@ -48,8 +48,8 @@ enum insn_flags { /* insn->flags of instructions that access memory */
 		  FLAG_RELEASE = 64,
 };
 
-struct observed_insn {             /* what observers (observer_internal.h) need of an instruction */
-	op_fn *run;                /* handler that executes the instruction, if insn->run is gpul_observed() */
+struct observed_insn {             /* the data about an instruction that observers (observer_internal.h) need */
+	op_fn *run;                /* if insn->run is gpul_observed(): the handler that executes the instruction */
 	uint32_t observers;        /* bits of the observers that want the instruction; 0: insn->run is its handler */
 	void *note[MAX_OBSERVERS]; /* data of the observers: see insn_note() */
 };
@@ -58,7 +58,7 @@ struct observed_insn {             /* what observers (observer_internal.h) need 
 struct local_slot {
 	uint32_t offset, bytes;
 };
-/* one register, or the elements of a vector register */
+/* a register, or the elements of a vector register */
 struct vector_regs {
 	unsigned n;
 	opref at[4];
@@ -68,9 +68,9 @@ struct func_code {
 	const gpul_ptx_func *ptx;
 	struct gpul_exec_program *program;
 	struct insn *insns;  /* NULL: the function has no body, or is not decoded */
-	bool laid_out;       /* the body is parsed, and its variables have addresses */
+	bool laid_out;       /* the body is parsed, and the variables declared in it have addresses */
 	_Atomic bool ready;  /* the function is decoded; then the members below do not change */
-	bool with_callees;   /* all functions that it calls by name, directly or indirectly, are ready, too */
+	bool with_callees;   /* all functions that it calls by name, directly or indirectly, are ready as well */
 	const char *refusal; /* why a kernel cannot call the function by name; NULL: it can (decode/decode_reach.c) */
 	uint32_t n_insns;
 	struct observed_insn *observed; /* one for each element of insns; NULL: there are no observers */
@@ -80,24 +80,24 @@ struct func_code {
 	uint32_t local_bytes; /* local memory of one thread: variables, parameters and results */
 	uint32_t local_align; /* alignment of local memory: the largest of its variables' alignments */
 	uint32_t param_bytes; /* kernels: size of the parameter buffer */
-	/* parameters and results in local memory; parameters of kernels: in the parameter buffer */
+	/* offsets of parameters and results: in local memory, or, for a kernel's parameters, in the parameter buffer */
 	struct local_slot *params, *rets;
-	struct vector_regs *param_regs, *ret_regs; /* registers of .reg parameters, whose offset in params is UINT32_MAX */
+	struct vector_regs *param_regs, *ret_regs; /* .reg parameters and results; their offset in params or rets is UINT32_MAX */
 	uint32_t *var_offset;                      /* offset of each .local, .param and .shared variable of ptx->vars */
 	uint64_t *var_address;                     /* address of each .global and .const variable of ptx->vars */
 	uint32_t shared_base;                      /* start of the .shared variables that this function declares */
 	uint32_t own_shared_bytes;                 /* end of the .shared variables that this function declares; 0: none */
-	uint32_t depth_bytes;                      /* local memory of the deepest call chain; 0: not computed; UINT32_MAX: unknown */
+	uint32_t depth_bytes; /* local memory of the deepest call chain from here; 0: not computed yet; UINT32_MAX: unknown */
 	bool calls_pointer, visited;
 	bool uses_stack;  /* the function executes alloca */
-	bool compiled;    /* native/ has compiled the function, or a thread is doing it */
-	bool has_native;  /* some sequences of its instructions have native code */
-	uint64_t n_warps; /* number of warps of all launches of the kernel */
+	bool compiled;    /* the files in native/ have compiled the function, or a thread is compiling it */
+	bool has_native;  /* some instruction sequences of the function have been compiled by native/ */
+	uint64_t n_warps; /* kernels: number of warps in all launches so far */
 	struct func_code *next_to_compile;
 };
 
-/* Return the pointer that observer o can set for an instruction that it wants; NULL at first.  Several threads may use it at the same
- * time. */
+/* Return the address of a pointer that observer o may set, for its own data about an instruction that it wants; NULL at first.
+ * Several threads may use the pointer at the same time. */
 static inline void **insn_note(const struct func_code *code, const struct insn *i, const struct observer *o)
 {
 	return &code->observed[i - code->insns].note[__builtin_ctz(o->bit)];
@@ -106,19 +106,19 @@ static inline void **insn_note(const struct func_code *code, const struct insn *
 /* clang-format off */
 enum builtin { BUILTIN_NONE, BUILTIN_VPRINTF, BUILTIN_MALLOC, BUILTIN_FREE, BUILTIN_ASSERTFAIL,
 	       BUILTIN_SET_CONDITIONAL,
-	       BUILTIN_REFUSED,         /* a call of the device runtime that is not implemented */
-	       BUILTIN_DEVICE_RUNTIME,  /* + index in device_calls_internal.h: a call of the device runtime */
+	       BUILTIN_REFUSED,         /* a function of the device runtime that is not implemented */
+	       BUILTIN_DEVICE_RUNTIME,  /* BUILTIN_DEVICE_RUNTIME + n is function n of the list in device_calls_internal.h */
 };
 /* clang-format on */
 
 /* Barriers 0 to 15 are those of PTX; barrier 16 implements barrier.cluster. */
 enum { CLUSTER_BARRIER = 16 };
-/* Bits of insn->e of redux.f32: maximum instead of minimum; absolute values (.abs); NaN if an operand is NaN (.NaN). */
+/* Bits of insn->e of redux.f32: maximum instead of minimum; absolute values (.abs); the result is NaN if an operand is (.NaN). */
 enum { REDUX_MAX = 1, REDUX_ABS = 2, REDUX_NAN = 4 };
 
 struct call_argument {
 	bool in_register;       /* true: the argument is in regs; false: in local memory, at slot */
-	struct local_slot slot; /* slot.bytes is also the width of each register */
+	struct local_slot slot; /* where the argument is in local memory; slot.bytes is also the width of each register */
 	struct vector_regs regs;
 };
 
@@ -130,7 +130,7 @@ struct address_ranges { /* insn->object of ISSPACEP_CONST */
 };
 
 struct call_site {                      /* insn->object of the CALL operations */
-	const struct func_code *callee; /* the called function; NULL: a call through a pointer, or of a built-in function */
+	const struct func_code *callee; /* the called function; NULL: the call is through a pointer, or to a built-in function */
 	enum builtin builtin;
 	uint32_t n_args, n_rets;
 	struct call_argument *args; /* n_args arguments, then n_rets results */
@@ -144,8 +144,8 @@ struct branch_table { /* insn->object of BRX */
 struct variable {
 	const char *name;
 	uint64_t address, bytes;
-	uint8_t reference; /* enum texture_kind: a texture or surface reference, whose handle is address; 0: another variable */
-	bool global;       /* .global or .const, defined in this module: the host can look it up by name */
+	uint8_t reference; /* enum texture_kind: a texture or surface reference, and `address` is its handle; 0: another variable */
+	bool global;       /* a .global or .const variable that is defined in this module: the host can look it up by name */
 	bool managed;      /* declared .attribute(.managed): the host and all devices may access it */
 };
 
@@ -153,7 +153,7 @@ struct gpul_exec_kernel {
 	gpul_exec_kernel_info info;
 	const struct func_code *code;
 	gpul_exec_param *params;
-	uint32_t dynamic_align; /* alignment of the kernel's dynamic shared memory */
+	uint32_t dynamic_align;
 	uint32_t stack_bytes;   /* local memory of a thread, including called functions */
 	const char *refusal;    /* why the kernel cannot run; NULL: it can */
 	_Atomic bool described; /* info is complete: the body is laid out, or the attributes were known from another program */
@@ -163,30 +163,30 @@ struct gpul_exec_kernel {
 struct const_pool {
 	uint8_t *bytes; /* 64-byte aligned */
 	size_t used, capacity;
-	size_t reserved; /* size of the reserved address range of `bytes`; 0: `bytes` moves when it grows */
+	size_t reserved; /* size of the address range reserved for `bytes`; 0: none, so `bytes` moves when it grows */
 	uint32_t *table; /* hash table of the immediates (storage.c) */
 	size_t n_entries, table_size;
 };
 
-struct name_table {        /* a hash table from names to indices of another table (decode_names.c) */
+struct name_table {        /* a hash table from the names of another table's elements to their indices (decode_names.c) */
 	const char **name; /* name of each element of the other table */
 	uint32_t n_names, mask;
-	uint32_t *slot; /* mask + 1 slots with index + 1; 0: free */
+	uint32_t *slot; /* mask + 1 slots, each with an index in `name` plus 1; 0: the slot is free */
 };
 
 struct gpul_exec_program {
-	uint64_t id;              /* number that is unique in the process */
+	uint64_t id;              /* a number that no other program of the process has */
 	gpul_exec_memory *memory; /* borrowed */
 	gpul_ptx_module *module;
 	char *file_name;
-	/* Decode a function, and all that it calls by name, if that has not been done; NULL: all functions are decoded. */
+	/* Decode a function, and all functions that it calls by name, if they are not decoded yet; NULL: all functions are decoded. */
 	gpul_status (*need)(struct func_code *code, gpul_error *err);
 	pthread_mutex_t lock;       /* protects everything that decoding changes */
 	bool reserves_shared;       /* a function reads %reserved_smem_offset_*, or may do so because it is not decoded yet */
 	bool compiles;              /* native/ compiles the kernels: the CPU has AVX-512, and GPULOAD_SOFT_NATIVE is not 0 */
 	struct native_code *native; /* list of the machine code (native/native.c) */
 	struct func_code *code;
-	uint32_t n_code; /* functions of the module when it was created; bodies that are parsed later add prototypes after them */
+	uint32_t n_code; /* functions of the module at creation; bodies that are parsed later append prototypes */
 	struct gpul_exec_kernel *kernels;
 	uint32_t n_kernels;
 	struct variable *variables; /* one for each element of module->vars */
@@ -194,15 +194,15 @@ struct gpul_exec_program {
 	uint32_t *global_row; /* indices in `variables`, in the order of global_names */
 	void **blocks;        /* allocations that are freed with the program: call sites, tables */
 	size_t n_blocks, blocks_capacity;
-	GPUL_ARRAY(struct arena_block *) variable_blocks; /* memory of the .global and .const variables */
-	uint64_t next_variable, variables_end;            /* the unused rest of the last of variable_blocks */
+	GPUL_ARRAY(struct arena_block *) variable_blocks;
+	uint64_t next_variable, variables_end; /* the unused rest of the newest block in variable_blocks */
 	struct const_pool consts;
 	struct special_slot specials[MAX_SPECIAL_SLOTS];
 	uint32_t n_specials, specials_bytes; /* specials_bytes includes the registers of module scope */
-	_Atomic uint32_t n_ready_specials;   /* number of special registers that decoded functions use */
+	_Atomic uint32_t n_ready_specials;   /* number of elements of specials[] that decoded functions use */
 	uint32_t *module_reg_offset;         /* offsets in bank 2 of registers of module scope, by flat number; UINT32_MAX: not used */
 	uint32_t module_shared_bytes;        /* .shared variables of module scope and of device functions */
-	uint32_t module_local_bytes, module_local_align; /* of the .local variables of module scope, which come first in local memory */
+	uint32_t module_local_bytes, module_local_align; /* size and alignment of the module-scope .local variables */
 	uint32_t *shared_offset;                         /* offset of each .shared and .local variable of module->vars */
 	uint32_t dynamic_align;
 	const struct address_ranges *const_ranges; /* ranges of the .const variables; NULL: no isspacep.const was decoded */

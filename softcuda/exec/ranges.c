@@ -1,4 +1,4 @@
-/* ranges.c — a sorted set of address ranges (struct range_table): binary search for the leaf, then in the leaf. */
+/* ranges.c — a sorted set of address ranges (struct range_table): a binary search finds the leaf, and a second one the range in it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -92,8 +92,8 @@ static void remove_leaf(struct range_table *t, size_t k)
 	memmove(&t->first[k], &t->first[k + 1], (t->n_leaves - k) * sizeof *t->first);
 }
 
-/* Move the ranges of leaf k from index n_kept on to a new leaf.  A range after all others starts a new leaf without moving any, so that
- * ranges which are added in ascending order fill their leaves. */
+/* Move the ranges of leaf k from index n_kept on to a new leaf.  For a range after all those of a full leaf, n_kept is LEAF_RANGES,
+ * so that nothing moves, and ranges which are added in ascending order fill their leaves. */
 static bool split_leaf(struct range_table *t, size_t k, size_t n_kept)
 {
 	struct range_leaf *to = add_leaf(t, k + 1), *from;
@@ -131,7 +131,7 @@ bool gpul_ranges_insert(struct range_table *t, struct range_place at, const gpul
 	return true;
 }
 
-/* Append the ranges of leaf k + 1 to leaf k when both are nearly empty, so that the memory shrinks with the table. */
+/* Append the ranges of leaf k + 1 to leaf k when both are nearly empty, so that the table shrinks with the number of ranges. */
 static void join_leaves(struct range_table *t, size_t k)
 {
 	struct range_leaf *to, *from;

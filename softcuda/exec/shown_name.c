@@ -1,4 +1,4 @@
-/* shown_name.c — names of kernels in messages. */
+/* shown_name.c — demangles names of kernels for messages, and compares them with names that the user wrote. */
 #include "softcuda/exec/shown_name_internal.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 #include "core/demangle.h"
 
-/* Return the length of the name without its parameters, which start at the last '(' that is not inside of brackets. */
+/* Return the length of the name without its parameters, which start at the last '(' that is not inside brackets. */
 static size_t before_parameters(const char *name)
 {
 	size_t at = strlen(name);
@@ -52,7 +52,7 @@ static bool is_template_rest(const char *at)
 	return !*at && at[-1] == '>';
 }
 
-/* Returns true if `wanted` is the C++ name without its parameters, with or without template arguments, return type and enclosing scopes. */
+/* Returns true if `wanted` is the C++ name cxx without parameters, and perhaps without template arguments, return type and scopes. */
 static bool is_part(char *cxx, const char *wanted)
 {
 	const size_t n = strlen(cxx), n_wanted = strlen(wanted);

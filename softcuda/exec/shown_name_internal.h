@@ -5,8 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Write the C++ name of a kernel or function to buf: "scale(float*, int)", or "scale(...)" if the full name is too long.  Returns buf.
- * bytes: at least 4. */
+/* Write the C++ name of a kernel or function to buf: "scale(float*, int)", or "scale(...)" if that is too long.  bytes >= 4. */
 const char *gpul_shown_name(const char *name, char *buf, size_t bytes);
 /* Like gpul_shown_name(), in a buffer that lives until the end of the enclosing block. */
 enum { SHOWN_NAME_BYTES = 160 };

@@ -1,4 +1,4 @@
-/* tensor_internal.h — tensor copies: the data that decode_tensor.c gives to run_tensor.c. */
+/* tensor_internal.h — tensor copies: the structs that decode_tensor.c fills and run_tensor.c reads. */
 #ifndef GPULOAD_SOFTCUDA_EXEC_TENSOR_INTERNAL_H
 #define GPULOAD_SOFTCUDA_EXEC_TENSOR_INTERNAL_H
 
@@ -11,17 +11,17 @@ enum tensor_reduction { REDUCE_ADD, REDUCE_MIN, REDUCE_MAX, REDUCE_INC, REDUCE_D
 
 /* insn->object of TENSOR_LOAD, TENSOR_STORE and TENSOR_REDUCE */
 struct tensor_copy {
-	struct insn map, shared, barrier; /* never executed: address operands, as in struct async_copy */
+	struct insn map, shared, barrier; /* never executed; they hold address operands, as in struct async_copy */
 	opref at[GPUL_TENSOR_RANKS];      /* coordinates of the box's first element */
 	uint8_t rank;
-	uint16_t op[GPUL_TENSOR_TYPES]; /* reductions: the atomic operation for each type of elements */
-	op_fn *step[GPUL_TENSOR_TYPES]; /* handler of op[type]; NULL: no such reduction for the type */
+	uint16_t op[GPUL_TENSOR_TYPES]; /* reductions: the atomic operation, indexed by the type of the elements */
+	op_fn *step[GPUL_TENSOR_TYPES]; /* handler of op[type]; NULL: the reduction does not exist for this type */
 	bool im2col;                    /* the tensor map must have im2col mode; false: tiled mode */
-	/* im2col: the instruction has offsets, which are added to the coordinates W, H, D of all pixels */
+	/* im2col: the instruction has offsets; they are added to the coordinates W, H, D of each pixel */
 	bool has_offsets;
 	opref offset[GPUL_TENSOR_RANKS - 2];
 	bool multicast;
-	opref ranks; /* multicast: bit r is set if the cluster's block of rank r receives a copy */
+	opref ranks; /* multicast: bit r is set if the block of rank r in the cluster receives a copy */
 };
 
 /* clang-format off */
@@ -43,7 +43,7 @@ struct tensor_map_copy {
 
 enum { TENSOR_PIECE = 16 };
 
-/* Return the number of the dimension W: 0 if the elements are slices of channels (interleaved layout), else 1, after the channels. */
+/* Return the index of the dimension W (width): 1, after the channels; or 0 if an element is a slice of channels (interleaved layout). */
 static inline unsigned tensor_width_dimension(const gpul_tensor_map *m)
 {
 	return m->interleave ? 0 : 1;
@@ -66,14 +66,13 @@ static inline int64_t tensor_end_of_pixels(const gpul_tensor_map *m, unsigned d)
 	return (int64_t)m->last[d] + 1 + m->upper[d - tensor_width_dimension(m)];
 }
 
-/* Return the number of pixels in dimension d from coordinate `from` on; not positive for the first pixel if the map is invalid. */
+/* Return the number of pixels in dimension d from coordinate `from` on.  For an invalid map, it can be 0 or negative. */
 static inline int64_t tensor_pixels(const gpul_tensor_map *m, unsigned d, int64_t from)
 {
 	return (tensor_end_of_pixels(m, d) - from + m->step[d] - 1) / m->step[d];
 }
 
-/* For a map with a swizzle, return the bytes of a row of shared memory, in which the swizzle permutes 16-byte pieces.  A row of the box is
- * not longer than that. */
+/* For a map with a swizzle, return the size of a row in which it permutes 16-byte pieces.  A row of the box is not longer. */
 static inline uint32_t tensor_swizzle_width(const gpul_tensor_map *m)
 {
 	return (uint32_t)TENSOR_PIECE << m->swizzle;
@@ -88,7 +87,8 @@ static inline bool tensor_modes_are_valid(const gpul_tensor_map *m)
 	return !m->swizzle || m->box[0] * gpul_tensor_type_bytes(m->type) <= tensor_swizzle_width(m);
 }
 
-/* Returns false for an invalid map.  cuTensorMapEncode...() writes none, but tensormap.replace can set a field to a wrong value. */
+/* Returns false for an invalid map.  cuTensorMapEncode...() never creates one, but tensormap.replace can set a field to an invalid
+ * value. */
 static inline bool tensor_map_is_valid(const gpul_tensor_map *m, unsigned rank, bool im2col)
 {
 	if (m->mark != GPUL_TENSOR_MAP_MARK || m->rank != rank || m->type >= GPUL_TENSOR_TYPES || m->im2col != im2col ||
@@ -101,11 +101,11 @@ static inline bool tensor_map_is_valid(const gpul_tensor_map *m, unsigned rank, 
 	return !im2col || (m->pixels && m->pixels <= 1024);
 }
 
-/* The box of a tensor copy: its position in the tensor, and its size in shared memory. */
+/* The box of a tensor copy (the part of the tensor that it copies): position in the tensor, and size in shared memory. */
 struct tensor_box {
 	const gpul_tensor_map *map;
 	int64_t at[GPUL_TENSOR_RANKS];     /* coordinates of the first element; 0 in dimensions beyond the rank */
-	int64_t offset[GPUL_TENSOR_RANKS]; /* im2col: offset that is added to all pixels in each dimension */
+	int64_t offset[GPUL_TENSOR_RANKS]; /* im2col: offset that is added to the coordinates of all pixels in each dimension */
 	uint32_t n[GPUL_TENSOR_RANKS];     /* number of rows in each dimension; im2col: all are counted in dimension W */
 	uint32_t row_elements, element_bytes, row_bytes;
 	uint64_t rows;
@@ -142,8 +142,8 @@ static inline void place_tensor_box(const struct warp *w, const struct tensor_co
 		out->offset[d + tensor_width_dimension(out->map)] = U16(w, c->offset[d])[lane];
 }
 
-/* Apply the swizzle to an offset in shared memory: 16-byte pieces are permuted within rows of 32, 64 or 128 bytes, by the XOR of their
- * number with the bits from bit 7 on, as for wgmma. */
+/* Apply the swizzle to an offset in shared memory: 16-byte pieces are permuted within rows of 32, 64 or 128 bytes, by the XOR of
+ * their number with the offset's bits from bit 7 on, as for wgmma. */
 static inline uint32_t tensor_swizzle(const gpul_tensor_map *m, uint32_t offset)
 {
 	return offset ^ (offset >> 3 & (m->swizzle ? tensor_swizzle_width(m) - TENSOR_PIECE : 0));
@@ -151,7 +151,7 @@ static inline uint32_t tensor_swizzle(const gpul_tensor_map *m, uint32_t offset)
 
 struct tensor_row {               /* a row of the box */
 	uint64_t at;              /* global address of the row's first element that is inside of the tensor */
-	uint32_t skip, n, offset; /* elements before the tensor; elements inside; offset of the row in the box */
+	uint32_t skip, n, offset; /* elements before the tensor, and inside of it; offset of the row in the box */
 };
 
 /* Tiled mode: compute the coordinates of row `number` of the box. */
@@ -163,8 +163,8 @@ static inline void tile_coordinates(const struct tensor_box *b, uint32_t number,
 	}
 }
 
-/* im2col mode: compute the coordinates of pixel `number` after the first, in row-major order: the last pixel of a dimension is followed by
- * the first pixel of that dimension, at the next position in the next dimension. */
+/* im2col mode: compute the coordinates of the pixel that is `number` pixels after the first one, in row-major order: after the last
+ * pixel of a dimension comes the first pixel of that dimension, one position further in the next dimension. */
 static inline void pixel_coordinates(const struct tensor_box *b, uint32_t number, int64_t c[GPUL_TENSOR_RANKS])
 {
 	const gpul_tensor_map *m = b->map;
@@ -186,14 +186,14 @@ static inline void pixel_coordinates(const struct tensor_box *b, uint32_t number
 	c[m->rank - 1u] += rest * m->step[m->rank - 1u];
 }
 
-/* Return the distance between rows in shared memory.  As on an H200, rows of a swizzled box have the width of the swizzle; slices of an
- * interleaved map have no padding. */
+/* Return the distance between rows in shared memory.  As on an H200, rows of a swizzled box are padded to the width of the swizzle;
+ * the slices of an interleaved map are not padded. */
 static inline uint32_t tensor_row_pitch(const struct tensor_box *b)
 {
 	return b->map->swizzle && !b->map->interleave ? tensor_swizzle_width(b->map) : b->row_bytes;
 }
 
-/* Set which elements of a row are inside of the tensor.  In an interleaved map, a whole slice of channels is inside or outside. */
+/* Compute which elements of a row are inside of the tensor.  In an interleaved map, a whole slice of channels is inside or outside. */
 static inline void clip_tensor_row(const struct tensor_box *b, struct tensor_row *r)
 {
 	const int64_t n = b->row_elements;
@@ -210,7 +210,6 @@ static inline void clip_tensor_row(const struct tensor_box *b, struct tensor_row
 	r->at += (uint64_t)(b->at[0] + first) * b->element_bytes;
 }
 
-/* Return row `number` of the box. */
 static inline struct tensor_row tensor_row_of(const struct tensor_box *b, uint32_t number)
 {
 	const gpul_tensor_map *m = b->map;

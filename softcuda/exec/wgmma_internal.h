@@ -1,4 +1,5 @@
-/* wgmma_internal.h — wgmma.mma_async: the data that decode_wgmma.c gives to run_wgmma.c, and matrices in shared memory.
+/* wgmma_internal.h — wgmma.mma_async: the struct that decode_wgmma.c fills and run_wgmma.c reads, and the layout of matrices in
+ * shared memory.
  *
  * Each of the four warps of a warp group computes 16 of the 64 rows when it executes the instruction. PTX defines only the latest
  * time at which the result must be available, so wgmma.fence, commit_group and wait_group do nothing.
@@ -16,7 +17,7 @@
 
 #include "softcuda/exec/matrix_internal.h"
 
-/* WGMMA_K_BYTES: bytes of a row of A (of the stored elements, if A is sparse) */
+/* WGMMA_K_BYTES: size in bytes of a row of A (of its stored elements, if A is sparse) */
 enum { WGMMA_K_BYTES = 32, MAX_WGMMA_COLUMNS = 256, MAX_WGMMA_SUMS = 128 };
 enum { WGMMA_PIECES = WGMMA_K_BYTES / 16, MAX_WGMMA_PIECES = 2 * WGMMA_PIECES, MAX_WGMMA_WORDS = 4 * MAX_WGMMA_PIECES };
 
@@ -28,11 +29,11 @@ struct wgmma_form {
 	bool a_in_registers, satfinite;
 	bool a_by_column, b_by_row; /* 16-bit types: A is contiguous along its columns, B along its rows (PTX: transposed) */
 	bool negate_a, negate_b;
-	bool sparse; /* A has only half of its elements: see sparse_place(); B has twice as many pieces of 16 bytes */
+	bool sparse; /* A has only half of its elements (see sparse_place()); B then has twice as many 16-byte pieces */
 	uint8_t selector;
 	opref metadata;
-	opref a, b, scale_d; /* descriptors of A (unless a_in_registers) and B; the predicate scale-d */
-	opref x[4];          /* registers of A, if it is in registers */
+	opref a, b, scale_d; /* matrix descriptors of A (unless a_in_registers) and B; the predicate operand scale-d */
+	opref x[4];          /* the registers of A, if a_in_registers */
 	uint8_t n_d;
 	opref d[MAX_WGMMA_SUMS];
 };
@@ -40,7 +41,7 @@ struct wgmma_form {
 /* a decoded matrix descriptor; all members are in bytes */
 struct matrix_address {
 	uint32_t start, leading, stride;
-	unsigned row_bytes; /* bytes of a row within which the swizzle permutes pieces: 32, 64 or 128; 16: not swizzled */
+	unsigned row_bytes; /* size of a row within which the swizzle permutes 16-byte pieces: 32, 64 or 128; 16: no swizzle */
 };
 
 static inline struct matrix_address matrix_address_of(uint64_t descriptor)

@@ -6,11 +6,11 @@
 
 struct tool_finding {
 	struct tool_finding *next;  /* next finding in the same slot of the hash table */
-	struct tool_finding *first; /* the finding with the same text that was reported; NULL: this finding was reported itself */
+	struct tool_finding *first; /* the reported finding that has the same text; NULL: this one was reported itself */
 	struct tool_finding *newer; /* the next newer finding in the list of reported findings */
 	struct finding_key key;
 	char *text;
-	uint64_t n; /* how often a reported finding occurred */
+	uint64_t n; /* number of occurrences of a reported finding */
 };
 
 static struct tool_finding **slot_of(struct tool_findings *f, const struct finding_key *key)
@@ -65,7 +65,7 @@ bool gpul_finding_new(struct tool_findings *f, const struct finding_key *key, co
 	bool is_new = false;
 
 	pthread_mutex_lock(&f->lock);
-	if (!made || !copy || count_known(f, key)) { /* another thread has just added this finding */
+	if (!made || !copy || count_known(f, key)) { /* another thread has added the same finding since the search */
 		free(made);
 		free(copy);
 		pthread_mutex_unlock(&f->lock);

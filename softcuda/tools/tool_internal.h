@@ -1,6 +1,6 @@
 /* tool_internal.h — defines a tool: an observer of kernels with a name, options, and a report.
  *
- * A tool is a folder or a file here, and a row in start/tools.c. create() makes its observer, whose hooks
+ * A tool is a folder or a file here, and an entry in start/tools.c. Its create() makes an observer, whose hooks
  * (softcuda/exec/observer_internal.h) do the work. A tool reports errors with gpul_tool_report(). Files that it writes are
  * complete after finish(), which is called once, when no kernel runs any more: at process exit, or by gpuloadSoftFinishTools().
  *
@@ -18,7 +18,7 @@ enum { MAX_TOOL_OPTIONS = 16 };
 
 struct tool_options {
 	unsigned n;
-	/* an option of a tool; value: "" for an option without a value */
+	/* an option of a tool; value is "" for an option without a value */
 	struct tool_option {
 		const char *key, *value;
 	} option[MAX_TOOL_OPTIONS];
@@ -30,21 +30,21 @@ struct tool {
 	/** Create the observer.
 	 *
 	 * @memory  borrowed; exists as long as the process
-	 * @out owned by the tool until the process ends; on failure everything is undone, including files
+	 * @out owned by the tool until the process ends; on failure, everything that create() has done is undone, including files
 	 * Errors GPUL_EINVAL an invalid option; GPUL_ENOMEM; GPUL_ESYS a file
 	 * Threads  one thread, in cuInit */
 	gpul_status (*create)(const struct tool_options *options, gpul_exec_memory *memory, struct observer **out, gpul_error *err);
-	/* Undo create(), because another tool could not be created: remove the files that it opened.  NULL: no files. */
+	/* Undo create(), because another tool could not be created: remove the files that it opened.  NULL: it opens no files. */
 	void (*discard)(struct observer *o);
-	/* Print or write the remaining output, such as a summary; no kernel is running.  NULL: the tool needs no such call. */
+	/* Print or write the remaining output, such as a summary; no kernel is running.  NULL: the tool has no such output. */
 	void (*finish)(struct observer *o);
-	/* Called instead of finish() if the process must end while kernels run; hooks may still be called.  NULL: the data is lost. */
+	/* Called instead of finish() if the process must end while kernels run; hooks may still be called.  NULL: the output is lost. */
 	void (*stop)(struct observer *o);
 };
 
 /* ---- options.c: for create() and discard() ---------------------------------------------------------------------------------- */
 
-/* Return the value of an option; NULL: it was not given. */
+/* Return the value of an option; NULL: the option was not given. */
 const char *gpul_tool_option(const struct tool_options *o, const char *key);
 /* Parse a number of at least `least`; *out is untouched if the option was not given.  Errors: GPUL_EINVAL. */
 gpul_status gpul_tool_number(const struct tool_options *o, const char *tool, const char *key, uint64_t least, uint64_t *out,
@@ -63,9 +63,9 @@ gpul_status gpul_tool_reports_to(const char *path, gpul_error *err);
  * lines of TEXT are indented. Errors after the first REPORTED_MOST of a tool are only counted. Any thread may call. */
 enum { REPORTED_MOST = 100 };
 void gpul_tool_report(const char *tool, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Print information that is not an error, such as a file's name: "gpuload trace: TEXT". */
+/* Print information that is not an error, such as the name of a file, as "gpuload trace: TEXT". */
 void gpul_tool_say(const char *tool, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Return the number of errors that a tool has reported; NULL: all tools together. */
+/* Return the number of errors that a tool has reported; tool NULL: all tools together. */
 unsigned gpul_tool_n_reported(const char *tool);
 /* A tool that calls gpul_tool_sum_up() uses these two functions as its hooks, or calls them from its hooks. */
 void gpul_tool_launch_begins(struct observer *o, gpul_exec_launch *l);
@@ -91,11 +91,11 @@ struct tool_findings {
 	struct tool_finding *slot[FINDING_SLOTS], *oldest, *newest;
 };
 
-/* Returns true if the finding was found before; it is then counted.  Otherwise the caller writes the text and calls gpul_finding_new(). */
+/* Returns true, and counts the finding, if it has occurred before.  If not, the caller writes the text for gpul_finding_new(). */
 bool gpul_finding_known(struct tool_findings *f, const struct finding_key *key);
-/* Add a finding; true: the caller must report it.  false: one with this number and text was reported before, or memory ran out. */
+/* Add a finding.  Returns true if the caller must report it; false if this number and text were reported before, or out of memory. */
 bool gpul_finding_new(struct tool_findings *f, const struct finding_key *key, const char *text);
-/* Print "TEXT: N times" for each finding that occurred more than once; `times` is printed after the number. */
+/* Print "TEXT: N times" for each finding that occurred more than once; `times` is the text after the number. */
 void gpul_findings_say_counts(struct tool_findings *f, const char *tool, const char *times);
 
 /* ---- tools, declared here because their own headers are private to their folders; start/tools.c lists them ------------ */

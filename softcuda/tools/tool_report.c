@@ -17,7 +17,7 @@ static struct count {
 	const char *tool;
 	unsigned n;
 } counts[MAX_OBSERVERS];
-static FILE *reports; /* NULL: stderr */
+static FILE *reports; /* file for reports; NULL: stderr */
 
 /* Return the counter of a tool's errors.  The caller holds the lock. */
 static struct count *count_of(const char *tool)
@@ -35,12 +35,11 @@ gpul_status gpul_tool_reports_to(const char *path, gpul_error *err)
 	reports = fopen(path, "ae");
 	if (!reports)
 		return gpul_fail(err, GPUL_ESYS, errno, "%.80s, the file for the reports of tools: %s", path, strerror(errno));
-	setvbuf(reports, NULL, _IOFBF, FILE_BYTES); /* makes each report one write(), so that reports of several processes do not mix */
+	setvbuf(reports, NULL, _IOFBF, FILE_BYTES); /* each report is one write(), so that those of several processes do not mix */
 	return GPUL_OK;
 }
 
-/* Print "gpuload TOOL: first line" and indent the other lines; in a file, which processes can share, add the process ID. The caller
- * holds the lock. */
+/* Print "gpuload TOOL: first line" and indent the other lines; in a file, add the process ID. The caller holds the lock. */
 static void print_lines(const char *tool, char *text)
 {
 	FILE *to = reports ? reports : stderr;
@@ -99,7 +98,7 @@ unsigned gpul_tool_n_reported(const char *tool)
 
 /* ---- counting launches ----------------------------------------------------------------------- */
 
-static atomic_uint n_begun, n_complete; /* numbers of launches; each tool that runs counts every launch */
+static atomic_uint n_begun, n_complete; /* numbers of launches; all running tools count the same launches */
 
 void gpul_tool_launch_begins(struct observer *o, gpul_exec_launch *l)
 {

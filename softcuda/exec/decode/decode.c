@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* ---- arithmetic: select the operation, turn operands into references ------------------------------- */
+/* ---- arithmetic: select the operation, decode the operands ----------------------------------------- */
 
 static bool alu_dest(struct decoder *d, const struct selection *s, struct insn *i)
 {
@@ -68,9 +68,9 @@ static bool decode_mov(struct decoder *d)
 /* The decoder of each opcode; opcodes that are not in the table are arithmetic (decode_alu). */
 static const struct decoder_row {
 	decode_fn *decode;
-	uint16_t op;  /* not 0: there is no decoder function; the instruction becomes this operation, without operands */
+	uint16_t op;  /* if not 0, the row has no decoder function: the instruction becomes this operation, without operands */
 	bool defines; /* the first operand of the instruction is its result */
-	bool skips;   /* the instruction changes the active mask or waits: its guard becomes a branch */
+	bool skips;   /* the instruction changes the active mask or waits, so a guard (@p) is decoded as a branch around it */
 } decoders[GPUL_PTX_N_OPCODES] = {
 	[GPUL_PTX_MOV] = { .decode = decode_mov, .defines = true },
 	[GPUL_PTX_LD] = { .decode = gpul_decode_ld, .defines = true },
@@ -200,7 +200,7 @@ static bool decode_guarded(struct decoder *d)
 	if (!decode_unguarded(d))
 		return false;
 	if (skips) {
-		d->insns[start].imm = d->n; /* the branch target as an index of d->insns; resolve_branches() replaces it with the address */
+		d->insns[start].imm = d->n; /* this field holds an index of d->insns until resolve_branches() replaces it with an address */
 		return true;
 	}
 	for (uint32_t k = start; k < d->n; k++) {
@@ -285,7 +285,7 @@ static bool decode_body(struct decoder *d)
 	return gpul_emit(d, OP_RET, NULL); /* an implicit return, so that execution cannot run past the end */
 }
 
-/* Choose the handler of an observed instruction: if only one observer wants it and has a handler of its own, that; else gpul_observed(). */
+/* Choose the handler of an observed instruction: that of its only observer, if this one has a handler, else gpul_observed(). */
 static op_fn *handler_of_observers(struct observer *first, uint32_t wanted, const struct func_code *code, const struct insn *i)
 {
 	for (struct observer *o = first; o; o = o->next) {

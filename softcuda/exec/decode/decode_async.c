@@ -102,8 +102,8 @@ static bool decode_reduce(struct decoder *d)
 	return gpul_emit(d, OP_CP_REDUCE, &(struct insn){ .object = c });
 }
 
-/* Decode cp.async.mbarrier.arrive [m].  Copies complete when they are executed, so .noinc arrives immediately.
- * Without .noinc, the increment of the pending count and the arrival cancel out; the address is decoded only for tools. */
+/* Decode cp.async.mbarrier.arrive [m].  Copies complete when they are executed, so .noinc arrives immediately. Without .noinc,
+ * the increment of the pending count and the arrival cancel out; the address is decoded only because tools (observers) read it. */
 static bool decode_copy_arrive(struct decoder *d)
 {
 	struct insn made = { .n = MBAR_ARRIVES, .d = OPREF(BANK_SCRATCH, 0) };
@@ -142,8 +142,7 @@ static unsigned mbarrier_space(const struct decoder *d)
 	return SPACE_GENERIC;
 }
 
-/* Decode the operands {state,} [m] {, count or bytes} of an instruction that changes the counts of an mbarrier.  An instruction with
- * a byte count arrives once. */
+/* Decode the operands {state,} [m] {, count or bytes} of arrivals and similar.  With a byte count, the instruction arrives once. */
 static bool decode_arrive(struct decoder *d)
 {
 	bool bytes = has_mod(d, GPUL_PTX_MOD_EXPECT_TX) || has_mod(d, GPUL_PTX_MOD_COMPLETE_TX);
@@ -224,8 +223,7 @@ static bool decode_try_cancel(struct decoder *d)
 	return gpul_decode_complete_bytes(d, &d->operand[1], RESPONSE_BYTES);
 }
 
-/* Decode query_cancel: is_canceled gives false; get_first_ctaid gives 0, because PTX does not define its result after a failed
- * try_cancel. */
+/* Decode query_cancel: is_canceled gives false; get_first_ctaid, which PTX leaves undefined after a failed try_cancel, gives 0. */
 bool gpul_decode_launch_control(struct decoder *d)
 {
 	const gpul_ptx_operand *o = &d->operand[0];

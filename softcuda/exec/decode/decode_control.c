@@ -35,7 +35,7 @@ bool gpul_decode_brx(struct decoder *d)
 
 /* ---- calls ---------------------------------------------------------------------------------------------- */
 
-/* Decode an argument.  type: the type of the callee's parameter, to which a constant argument is converted. */
+/* Decode an argument.  type: the type of the callee's parameter; a constant argument is converted to it. */
 static bool decode_call_argument(struct decoder *d, const gpul_ptx_operand *o, unsigned type, struct call_argument *out)
 {
 	struct place at;
@@ -171,7 +171,7 @@ static bool barrier_operands(struct decoder *d, unsigned first, bool reduces, st
 	return !reduces || gpul_operand_source(d, &d->operand[first + n], GPUL_PTX_MOD_PRED, false, &made->c);
 }
 
-/* Decode barrier.cluster.  If the cluster has one block, wait is a barrier of the block, and arrive is a fence. */
+/* Decode barrier.cluster.  If the cluster has one block, .wait becomes a barrier of the block, and .arrive a fence. */
 static bool decode_cluster_barrier(struct decoder *d)
 {
 	struct insn made = { 0 };

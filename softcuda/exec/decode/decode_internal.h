@@ -29,14 +29,14 @@
 
 enum { MAX_TEMPS = 32, MAX_PENDING = 16, MAX_VECTOR = 8, MAX_OPERANDS = 10, OPERAND_MISSING = 0xff };
 
-struct pending { /* a conversion of a result to a wider register; emitted after the instruction */
+struct pending { /* `from` is a result that is converted to the wider register `to`, after the instruction */
 	opref from, to;
 	enum op op;
 };
 
 struct patch {
 	uint32_t insn, label;
-}; /* the branch at index insn has this label as its target */
+}; /* the branch at index insn jumps to this label */
 
 struct decoder {
 	struct gpul_exec_program *p;
@@ -48,8 +48,8 @@ struct decoder {
 	uint32_t src;                           /* index of `in` in f->insts */
 	struct insn *insns;
 	uint32_t n, capacity;
-	uint8_t *reg_bytes;   /* bytes per lane of each register, by flat register number: 2, 4, 8 or 16; 0: a predicate */
-	uint32_t *reg_offset; /* offset in the frame of each register, by flat register number; UINT32_MAX: not used so far */
+	uint8_t *reg_bytes;   /* bytes of each register in a lane, by flat register number: 2, 4, 8 or 16; 0: a predicate */
+	uint32_t *reg_offset; /* offset in the frame of each register, by flat register number; UINT32_MAX: not allocated yet */
 	uint32_t *first_insn; /* for each instruction of f->insts, and for the function's end: index in insns where its code starts */
 	uint32_t frame_bytes, pred_at, pred_left;
 	struct {
@@ -67,11 +67,10 @@ struct decoder {
 
 /* storage.c.  gpul_consts_...() return the offset of a constant in bank 1; UINT32_MAX: out of memory. */
 void *gpul_program_alloc(struct gpul_exec_program *p, size_t bytes, gpul_error *err); /* zeroed memory, freed with the program */
-/* Allocate zeroed memory for a variable in the arena (exec_arena.c), whose addresses are never reused for host memory, even after
- * the program ends. */
+/* Allocate zeroed memory for a variable in the arena (exec_arena.c), whose addresses are never reused for host memory. */
 bool gpul_program_take(struct gpul_exec_program *p, size_t bytes, size_t align, uint64_t *address, gpul_error *err);
 void gpul_program_give(struct gpul_exec_program *p);
-uint32_t gpul_consts_broadcast(struct const_pool *c, uint64_t bits, unsigned bytes); /* one copy per lane; bytes 0: a predicate */
+uint32_t gpul_consts_broadcast(struct const_pool *c, uint64_t bits, unsigned bytes); /* stores it once per lane; bytes 0: a predicate */
 uint32_t gpul_consts_list(struct const_pool *c, const opref *list, unsigned n);
 void gpul_consts_free(struct const_pool *c);
 /* Reserve an address range for the constants, so that adding constants does not move the existing ones. */
@@ -84,13 +83,12 @@ gpul_status gpul_function_need(struct func_code *code, gpul_error *err); /* the 
 /* Decode all functions of a program that is being created. */
 gpul_status gpul_need_everything(struct gpul_exec_program *p, gpul_error *err);
 
-/* decode_names.c: create the hash tables of gpul_exec_find_kernel() and gpul_exec_find_variable().  Call after all kernels and
- * variables have been created. */
+/* decode_names.c: create the hash tables of gpul_exec_find_kernel() and gpul_exec_find_variable().  Call it after creating these. */
 gpul_status gpul_names_create(struct gpul_exec_program *p, gpul_error *err);
 
 /* decode_texture.c: functions that decode_surface.c calls, too. */
 struct texture_form;
-struct texture_form *gpul_texture_form(struct decoder *d); /* dimensions are set from the modifiers, the rest is 0; NULL: error */
+struct texture_form *gpul_texture_form(struct decoder *d); /* sets the dimensions from the modifiers, and the rest to 0; NULL: error */
 bool gpul_texture_handle(struct decoder *d, const gpul_ptx_operand *address, struct texture_form *f);
 /* Decode the coordinates, which are {a, b, c} or one register; the first element for a layered texture is the layer. */
 bool gpul_texture_coordinates(struct decoder *d, const gpul_ptx_operand *o, unsigned type, struct texture_form *f);
@@ -120,11 +118,11 @@ bool gpul_decode_patch(struct decoder *d, uint32_t insn, uint32_t label);
 
 /* decode_operand.c.  *bytes is the width of a register: 2, 4, 8 or 16; 0: a predicate. */
 unsigned gpul_container_bytes(unsigned type);
-uint32_t gpul_reserve_register(struct decoder *d, unsigned bytes); /* the offset in the frame of a new register */
+uint32_t gpul_reserve_register(struct decoder *d, unsigned bytes); /* allocates a register, and returns its offset in the frame */
 opref gpul_reg_ref(struct decoder *d, uint32_t flat, unsigned *bytes);
-unsigned gpul_operand_elements(const gpul_ptx_func *f, const gpul_ptx_operand *o); /* of {a, b} or a vector register; otherwise 1 */
+unsigned gpul_operand_elements(const gpul_ptx_func *f, const gpul_ptx_operand *o); /* number of elements; 1 for a single register */
 bool gpul_operand_is_list(const gpul_ptx_func *f, const gpul_ptx_operand *o);      /* {a, b}, {a}, or a whole vector register */
-gpul_ptx_operand gpul_operand_element(struct decoder *d, const gpul_ptx_operand *o, unsigned element); /* an element of a list */
+gpul_ptx_operand gpul_operand_element(struct decoder *d, const gpul_ptx_operand *o, unsigned element); /* returns an element of a list */
 bool gpul_operand_register(struct decoder *d, const gpul_ptx_operand *o, unsigned element, opref *out, unsigned *bytes);
 bool gpul_operand_source(struct decoder *d, const gpul_ptx_operand *o, unsigned type, bool narrow_ok, opref *out);
 bool gpul_operand_dest(struct decoder *d, const gpul_ptx_operand *o, unsigned type, bool narrow_ok, opref *out);
@@ -132,7 +130,7 @@ bool gpul_operand_list(struct decoder *d, const gpul_ptx_operand *o, unsigned ty
 bool gpul_operand_pair(struct decoder *d, const gpul_ptx_operand *o, unsigned type, unsigned type2, bool narrow_ok, opref *out,
 		       opref *out2);
 bool gpul_operand_const(struct decoder *d, uint64_t bits, unsigned bytes, opref *out);
-bool gpul_operand_temporary(struct decoder *d, unsigned bytes, opref *out); /* a register for use within one PTX instruction */
+bool gpul_operand_temporary(struct decoder *d, unsigned bytes, opref *out); /* allocates a register for one PTX instruction */
 bool gpul_operand_emit_pending(struct decoder *d);
 
 /* Queries of the instruction's modifiers. */
@@ -179,7 +177,7 @@ gpul_status gpul_decode_function(struct gpul_exec_program *p, struct func_code *
  * true if an unguarded instruction with this opcode writes its first operand, a register or a list of registers, in every active lane. */
 void gpul_share_registers(struct decoder *d, bool (*defines)(unsigned opcode));
 
-/* decode_reach.c: mark each function that calls a refused function by name, directly or indirectly, as refused. */
+/* decode_reach.c: mark each function as refused that calls a refused function by name, directly or indirectly. */
 gpul_status gpul_spread_refusals(struct gpul_exec_program *p, gpul_error *err);
 
 /* decode_memory.c: emit complete_tx of this number of bytes for the mbarrier operand of st.async or red.async. */
@@ -187,7 +185,7 @@ bool gpul_decode_complete_bytes(struct decoder *d, const gpul_ptx_operand *mbarr
 /* decode_memory.c: the registers of an ld or st: one register, the elements of a vector, or the two halves of a .b128. */
 struct data {
 	opref refs[2 * MAX_VECTOR];
-	unsigned n, reg_bytes; /* number of elements; width of each register */
+	unsigned n, reg_bytes; /* number of elements; width of each register in bytes */
 	unsigned memory_bytes; /* size of an element in memory */
 };
 bool gpul_read_data(struct decoder *d, const gpul_ptx_operand *o, unsigned type, struct data *out);

@@ -169,7 +169,7 @@ bool gpul_read_data(struct decoder *d, const gpul_ptx_operand *o, unsigned type,
 	return true;
 }
 
-/* Set *ref to the register, or, if there are several, to a list of them; *n: length of the list; 0: *ref is one register. */
+/* Set *ref to the register, with *n = 0, or, if there are several, to a list of *n registers. */
 static bool set_data(struct decoder *d, const struct data *data, opref *ref, uint8_t *n)
 {
 	uint32_t at;
@@ -214,7 +214,7 @@ bool gpul_decode_ld(struct decoder *d)
 			return gpul_decode_fail(d, GPUL_EFORMAT, "the address is beyond the kernel's %u bytes of parameters",
 						d->code->param_bytes);
 		if (made.imm % (data.n * data.memory_bytes) == 0)
-			op = OP_LD_PARAM; /* for a misaligned address, the general load reports the fault */
+			op = OP_LD_PARAM; /* if the address is misaligned, the general load is used, because it reports the fault */
 	}
 	return gpul_emit(d, op, &made);
 }

@@ -41,7 +41,7 @@ static void add_name(struct name_table *t, const char *name)
 	uint32_t *slot = find_slot(t, name);
 
 	t->name[t->n_names++] = name;
-	if (!*slot) /* an occupied slot belongs to an earlier kernel or variable with the same name */
+	if (!*slot) /* if the slot is occupied, an earlier kernel or variable has the same name, and keeps the slot */
 		*slot = t->n_names;
 }
 

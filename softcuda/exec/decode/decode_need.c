@@ -10,7 +10,7 @@
 #include "softcuda/exec/decode/decode_internal.h"
 
 enum {
-	STACK_BYTES = 32 << 10, /* local memory for calls if recursion or calls through pointers make its size unknown */
+	STACK_BYTES = 32 << 10, /* stack size for calls when recursion or calls through pointers make the real need unknown */
 	MAX_LEVELS = 4096,      /* maximum nesting of calls, equal to MAX_DEPTH in warp/warp_call.c */
 };
 
@@ -123,7 +123,7 @@ static gpul_status refuse(struct gpul_exec_program *p, gpul_exec_kernel *k, cons
 
 /* ---- one function -------------------------------------------------------------------------------------- */
 
-/* Parse the body of a function, and give its variables addresses.  The caller holds p->lock, or is the creator of the program. */
+/* Parse the body of a function, and give its variables addresses.  The caller holds p->lock, or is still creating the program. */
 static gpul_status lay_out(struct gpul_exec_program *p, struct func_code *code, gpul_error *err)
 {
 	gpul_status st;
@@ -137,7 +137,7 @@ static gpul_status lay_out(struct gpul_exec_program *p, struct func_code *code, 
 	return st;
 }
 
-/* Decode a function.  The caller holds p->lock, or is the creator of the program. */
+/* Decode a function.  The caller holds p->lock, or is still creating the program. */
 static gpul_status decode(struct gpul_exec_program *p, struct func_code *code, gpul_error *err)
 {
 	gpul_status st;
@@ -197,7 +197,7 @@ static bool add(functions *all, struct func_code *code)
 	return true;
 }
 
-/* Decode the function all->at[n], and append to `all` the functions that it calls and that are not yet in the list. */
+/* Decode the function all->at[n], and append its callees to `all`, except those that are in the list already. */
 static gpul_status decode_with_callees(struct gpul_exec_program *p, functions *all, size_t n, gpul_error *err)
 {
 	struct func_code *code = all->at[n];
@@ -234,7 +234,7 @@ static gpul_status need_with_callees(struct gpul_exec_program *p, struct func_co
 	gpul_status st = add(&all, code) ? GPUL_OK : gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the functions that a kernel calls");
 	fenv_t callers;
 
-	gpul_float_default(&callers); /* converting literals to the types of their instructions needs the default rounding */
+	gpul_float_default(&callers); /* converting literals to their instructions' types needs the default rounding mode */
 	for (size_t n = 0; !st && n < all.n; n++)
 		st = decode_with_callees(p, &all, n, err);
 	gpul_float_restore(&callers);

@@ -31,7 +31,7 @@ unsigned gpul_vector_mod(const gpul_ptx_inst *in)
 
 /* ---- registers ------------------------------------------------------------------------------------- */
 
-/* Reserve a register of `bytes` bytes per lane, and return its offset in the frame; 16 predicates share 64 bytes. */
+/* Reserve a register of `bytes` bytes per lane, and return its offset in the frame.  bytes 0: a predicate; 16 predicates share 64 bytes. */
 uint32_t gpul_reserve_register(struct decoder *d, unsigned bytes)
 {
 	uint32_t at = d->frame_bytes;
@@ -50,7 +50,7 @@ uint32_t gpul_reserve_register(struct decoder *d, unsigned bytes)
 	return d->pred_at - 4;
 }
 
-/* Return a reference to a register of module scope.  These are in bank 2, of which a warp has one for all its frames. */
+/* Return a reference to a register of module scope.  These are in bank 2, because all frames of a warp share that bank. */
 static opref module_reg_ref(struct gpul_exec_program *p, uint32_t flat, unsigned bytes)
 {
 	if (p->module_reg_offset[flat] == UINT32_MAX) {
@@ -100,8 +100,8 @@ bool gpul_operand_is_list(const gpul_ptx_func *f, const gpul_ptx_operand *o)
 	return o->kind == GPUL_PTX_OP_VECTOR || gpul_operand_elements(f, o) > 1;
 }
 
-/* Find an element of a register operand.  The elements .x .y .z .w of a vector register are consecutive registers, the first of which is
- * o->index, unless the operand selects an element: then o->index is that element. */
+/* Find an element of a register operand.  The elements .x .y .z .w of a vector register are consecutive registers, and o->index is
+ * the first of them; if the operand selects one element (%v.y), o->index is that element. */
 bool gpul_operand_register(struct decoder *d, const gpul_ptx_operand *o, unsigned element, opref *out, unsigned *bytes)
 {
 	if (element && element >= gpul_operand_elements(d->f, o))
@@ -275,7 +275,7 @@ static bool special_source(struct decoder *d, unsigned special, unsigned type, o
 	unsigned bytes = gpul_container_bytes(type);
 	uint32_t offset = 0;
 
-	if (!bytes) /* the only predicate among the special registers, %is_explicit_cluster */
+	if (!bytes) /* %is_explicit_cluster, the only special register that is a predicate */
 		bytes = 4;
 	if (bytes > 8)
 		return width_error(d, 8, bytes);

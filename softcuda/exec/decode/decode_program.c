@@ -181,7 +181,7 @@ static gpul_status create(gpul_exec_memory *memory, gpul_ptx_module *module, con
 	p->need = can_decode_later(p, first) ? gpul_function_need : NULL;
 	pthread_mutex_init(&p->lock, NULL);
 	p->file_name = strdup(file_name ? file_name : "PTX");
-	gpul_float_default(&callers); /* converting literals needs the default rounding */
+	gpul_float_default(&callers); /* converting literals needs the default rounding mode */
 	st = p->file_name ? build_program(p, err) : gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a program");
 	if (!st && first)
 		st = gpul_describe_again(p, first, err);

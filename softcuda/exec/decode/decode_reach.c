@@ -1,5 +1,5 @@
-/* decode_reach.c — finds the kernels that call a function with an instruction that the interpreter does not implement.  They are refused;
- * the other kernels of the module run.
+/* decode_reach.c — finds and refuses the kernels that call a function with an instruction that the interpreter does not implement.
+ * The other kernels of the module run.
  *
  * Only calls by name count.  A call through a pointer can reach every function whose address the module takes: NCCL's kernels call
  * one function of a table of hundreds.  So a kernel with such a call runs, and faults only if it executes the instruction (OP_REFUSED). */
@@ -8,7 +8,7 @@
 
 struct call_edge {
 	uint32_t caller, callee;
-}; /* indices in module->funcs of two functions with bodies */
+}; /* indices in module->funcs; both functions have bodies */
 
 struct call_graph {
 	const gpul_ptx_module *m;
@@ -55,8 +55,7 @@ static bool collect_calls(struct call_graph *g)
 	return true;
 }
 
-/* Give callers the refusals of their callees.  Each pass covers at least one more level of calls, so the number of passes is at most the
- * depth of the deepest call chain. */
+/* Copy the refusal of a callee to its callers.  Each pass covers one more level of calls, so there are at most as many passes as levels. */
 static void spread(const struct call_graph *g, struct func_code *code)
 {
 	for (bool more = true; more;) {

@@ -1,4 +1,4 @@
-/* decode_registers.c — register allocation: registers of a function that are never live at the same time share a slot of its frame.
+/* decode_registers.c — register allocation: registers that are never live at the same time share a slot of their function's frame.
  *
  * Compilers generate PTX with a new register for nearly every result, as in static single assignment: a kernel of 2,000
  * instructions has as many registers, and a register of 32 lanes has 64 to 512 bytes. The frame of such a kernel is larger than
@@ -24,21 +24,21 @@
 #include <stdlib.h>
 
 enum {
-	SMALL_FRAME_BYTES = 8192, /* below this size, registers share no slots: a sixth to a quarter of a CPU's L1 data cache */
-	N_KINDS = 8,              /* kinds of slots: 2, 4, 8 and 16 bytes, for floats and for others */
+	SMALL_FRAME_BYTES = 8192, /* a sixth to a quarter of an L1 data cache; in smaller frames, registers share no slots */
+	N_KINDS = 8,              /* kinds of slots: sizes of 2, 4, 8 and 16 bytes, each for floats and for other types */
 	NO_BLOCK = -1,
 	SEVERAL_BLOCKS = -2,
 };
-static const size_t max_set_words = (size_t)1 << 22; /* limit for the live sets of all blocks together: 32 MiB */
+static const size_t max_set_words = (size_t)1 << 22; /* limit of the live sets of all blocks together: 32 MiB */
 
 struct basic_block {
 	uint32_t first, end;
-}; /* indices in f->insts; end: one past the last instruction */
+}; /* first and last + 1 instruction of the block, as indices in f->insts */
 
 struct life {
 	uint32_t first, last; /* live range, as indices in f->insts; first > last: the register is not accessed */
 	uint32_t number;      /* bit number in the live sets, if the register is accessed in several blocks */
-	int32_t home;         /* the only block that accesses the register, NO_BLOCK or SEVERAL_BLOCKS */
+	int32_t home;         /* the block that accesses the register, if only one does; else NO_BLOCK or SEVERAL_BLOCKS */
 	uint8_t elements;     /* number of elements if the register is part of a vector register; else 1 */
 	bool is_float;        /* an instruction uses it as f32 or f64, even if it is declared .b32 */
 };
@@ -58,8 +58,8 @@ struct sharing {
 
 /* ---- accesses ---------------------------------------------------------------------------------- */
 
-/* Called for each register that an instruction accesses.  defines: the instruction writes the register in every active lane.  Any other
- * write counts as a read, because it keeps the register's old value in some lanes, so the register is live before it. */
+/* Called for each register that an instruction accesses.  defines: the instruction writes the register in every active lane.  Any
+ * other write counts as a read, because it keeps the old value in some lanes, so that the register is live before the instruction. */
 typedef void access_fn(struct sharing *s, uint32_t flat, bool defines, uint32_t row);
 
 static void visit_operand(struct sharing *s, const gpul_ptx_operand *o, bool defines, uint32_t row, access_fn *access)
@@ -74,7 +74,7 @@ static void visit_operand(struct sharing *s, const gpul_ptx_operand *o, bool def
 			visit_operand(s, &s->f->operands[o->first_child + k], defines && list, row, access);
 }
 
-/* Call access() for the registers of an instruction, sources first: the instruction may read the register that it writes. */
+/* Call access() for the registers of an instruction, sources first, because the instruction may read the register that it writes. */
 static void visit_inst(struct sharing *s, uint32_t row, access_fn *access)
 {
 	const gpul_ptx_inst *in = &s->f->insts[row];
@@ -126,7 +126,8 @@ static bool is_float(unsigned type)
 	return type == GPUL_PTX_MOD_F32 || type == GPUL_PTX_MOD_F64;
 }
 
-/* Mark the registers that an instruction uses as floats: its first type is that of the result, its last type that of the sources. */
+/* Mark the registers that an instruction uses as floats: the first type modifier is that of the result, the last one that of the
+ * sources. */
 static void find_floats(struct sharing *s, uint32_t row)
 {
 	const gpul_ptx_inst *in = &s->f->insts[row];
@@ -166,10 +167,10 @@ static void find_blocks(struct sharing *s)
 		s->blocks[s->n_blocks - 1].end = row + 1;
 		s->block_at[row] = s->n_blocks - 1;
 	}
-	s->block_at[f->n_insts] = s->n_blocks; /* the function's end, where nothing is live */
+	s->block_at[f->n_insts] = s->n_blocks; /* one past the last instruction: the function's end, where nothing is live */
 }
 
-/* Add the live-in set of the block at this instruction to the set `out`; true: `out` has changed. */
+/* Add the live-in set of the block that contains instruction `row` to the set `out`.  Returns true if `out` has changed. */
 static bool add_live_in(const struct sharing *s, uint64_t *out, uint32_t row)
 {
 	const uint32_t block = s->block_at[row];
@@ -237,8 +238,8 @@ static void include_all(struct sharing *s, const uint64_t *set, uint32_t row)
 		}
 }
 
-/* Extend the live range of each register that several blocks access to all instructions where it is live; false: out of memory, or
- * too many registers. */
+/* For each register that several blocks access, extend its live range to all instructions where it is live.  Returns false if memory
+ * runs out, or there are too many registers. */
 static bool extend_lives(struct sharing *s)
 {
 	bool done;
@@ -275,7 +276,7 @@ static void live_everywhere(struct sharing *s, uint32_t flat, bool defines, uint
 }
 
 /* Mark registers as live in the whole function if they are read outside of its instructions: parameters and results in registers, and
- * results of loads that may poll, which the handler LDO compares with those of the previous poll. */
+ * results of loads that may poll, because the handler of these loads (LDO) compares the new value with the one from the previous poll. */
 static void keep_places(struct sharing *s)
 {
 	const gpul_ptx_func *f = s->f;
@@ -294,7 +295,7 @@ static void keep_places(struct sharing *s)
 /* ---- slots -------------------------------------------------------------------------------------- */
 
 struct places {
-	uint32_t *starts, *ends; /* for each instruction: lists of the registers whose live ranges start there, or ended just before */
+	uint32_t *starts, *ends;         /* for each instruction: lists of the live ranges that start there, or ended just before it */
 	uint32_t *next_start, *next_end; /* for each register: the next one in the list */
 	uint32_t *free[N_KINDS], n_free[N_KINDS];
 };
@@ -312,8 +313,7 @@ static void push(uint32_t *list, uint32_t *next, uint32_t r)
 	*list = r;
 }
 
-/* Assign slots to registers in the order in which their live ranges start.  Each register gets the slot that was freed last, because
- * that is still in the L1 cache. */
+/* Assign slots to registers in the order in which their live ranges start.  The slot freed last is used first: it is in the L1 cache. */
 static void give_places(struct sharing *s, struct places *p)
 {
 	for (uint32_t row = 0; row <= s->f->n_insts; row++) {

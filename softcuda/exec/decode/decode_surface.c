@@ -2,7 +2,7 @@
 #include "softcuda/exec/decode/decode_internal.h"
 #include "softcuda/exec/texture/texture_form_internal.h"
 
-/* Decode the registers that a surface instruction loads or stores; .b8 data are in 16-bit registers. */
+/* Decode the registers that a surface instruction loads or stores; a .b8 value is in a 16-bit register. */
 static bool surface_data(struct decoder *d, const gpul_ptx_operand *o, bool dest, unsigned type, struct texture_form *f)
 {
 	f->n = (uint8_t)gpul_vector_mod(d->in);

@@ -11,7 +11,7 @@ static const struct {
 	{ GPUL_PTX_MOD_OR, REDUCE_OR },   { GPUL_PTX_MOD_XOR, REDUCE_XOR },
 };
 
-/* Return the atomic operation of a reduction for a type; OP_NOP: an H200 does not support the reduction for this type. */
+/* Return the atomic operation of a reduction for a type; OP_NOP if an H200 does not support the reduction for the type. */
 static enum op operation_on(unsigned how, unsigned type)
 {
 	/* clang-format off */
@@ -73,7 +73,7 @@ static bool decode_map(struct decoder *d, const gpul_ptx_operand *o, struct tens
 	return n == c->rank || gpul_decode_fail(d, GPUL_EFORMAT, "%u coordinates are given, %u are expected", n, c->rank);
 }
 
-/* Decode the im2col offsets {w, h ...}, one for each spatial dimension: all dimensions except channels and images. */
+/* Decode the im2col offsets {w, h ...}, one for each spatial dimension (each dimension of the tensor except channels and images). */
 static bool decode_offsets(struct decoder *d, const gpul_ptx_operand *o, struct tensor_copy *c)
 {
 	const unsigned n = gpul_operand_elements(d->f, o);
@@ -138,7 +138,7 @@ static const struct {
 	const char *text;
 	uint8_t field, dimensions, values;
 } fields[] = {
-	/* dimensions 0: the field has no index; values 0: any value, which may be in a register */
+	/* dimensions 0: the instruction has no index operand for the field; values 0: any value is valid, and may be in a register */
 	{ "global_address", FIELD_ADDRESS, 0, 0 },
 	{ "rank", FIELD_RANK, 0, 0 },
 	{ "box_dim", FIELD_BOX, GPUL_TENSOR_RANKS, 0 },

@@ -93,7 +93,7 @@ static bool texture_results(struct decoder *d, struct texture_form *f)
 	return true;
 }
 
-/* Decode the operands after the coordinates: a level or gradients, then offsets.  A depth-compare operand is refused. */
+/* Decode the operands after the coordinates: a level or gradients, then offsets.  A depth-compare operand is not supported. */
 static bool texture_options(struct decoder *d, struct texture_form *f)
 {
 	const unsigned n = f->cube ? 3 : f->dimensions;
@@ -133,7 +133,7 @@ bool gpul_decode_tex(struct decoder *d)
 		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "separate samplers are not supported by the software driver");
 	if (from->n_children < 2)
 		return gpul_decode_fail(d, GPUL_EFORMAT, "the coordinates are missing");
-	f->integer = gpul_type_mod(d->in) == GPUL_PTX_MOD_S32; /* the last type modifier is that of the coordinates */
+	f->integer = gpul_type_mod(d->in) == GPUL_PTX_MOD_S32; /* the last type modifier is for the coordinates */
 	f->halves = gpul_vector_mod(d->in) == 2;
 	f->lod_kind = has_text(d, "level") ? LOD_LEVEL : has_text(d, "grad") ? LOD_GRADIENT : LOD_BASE;
 	for (uint8_t k = 0; k < 4; k++)

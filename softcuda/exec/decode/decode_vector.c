@@ -1,4 +1,4 @@
-/* decode_vector.c — decodes mov.v2 and mov.v4: between vector registers, lists in braces and special registers. */
+/* decode_vector.c — decodes mov.v2 and mov.v4, which copy between vector registers, lists in braces, and special registers. */
 #include "softcuda/exec/decode/decode_internal.h"
 
 /* The special registers that are vectors, and their elements. */
@@ -17,7 +17,7 @@ static const struct {
 #undef VECTOR
 };
 
-/* Decode element k of the source; false: the source is not a vector of n elements. */
+/* Get element k of the source operand.  Returns false if the source is not a vector of n elements. */
 static bool source_element(struct decoder *d, const gpul_ptx_operand *o, unsigned n, unsigned k, gpul_ptx_operand *out)
 {
 	if (gpul_operand_elements(d->f, o) == n) {
@@ -38,7 +38,7 @@ static enum op move_op(unsigned bytes)
 	return bytes == 2 ? OP_MOV_16 : bytes == 4 ? OP_MOV_32 : bytes == 8 ? OP_MOV_64 : OP_NOP;
 }
 
-/* Decode mov of vectors.  The emitted code reads all elements before it writes the first: mov.v2.b32 {a, b}, {b, a} exchanges a and b. */
+/* Decode mov of vectors.  All elements are read before one is written, so that mov.v2.b32 {a, b}, {b, a} exchanges a and b. */
 bool gpul_decode_mov_vector(struct decoder *d)
 {
 	const unsigned n = gpul_vector_mod(d->in), type = gpul_type_mod(d->in), bytes = gpul_container_bytes(type);

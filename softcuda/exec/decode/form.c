@@ -1,4 +1,4 @@
-/* form.c — compares the types and modifiers of an instruction (its form) with rules, and its operands with a rule's signature. */
+/* form.c — compares an instruction's types and modifiers (its form) with the rules of its opcode, and its operands with a signature. */
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -131,7 +131,7 @@ char gpul_form_letter(unsigned type)
 	}
 }
 
-/* Store operand k, which must be an integer constant, in out->imm. */
+/* Store operand k in out->imm; it must be an integer constant. */
 static bool read_immediate(const struct form *form, unsigned k, struct selection *out)
 {
 	const gpul_ptx_operand *o = &form->operands[k];

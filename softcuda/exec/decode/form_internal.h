@@ -36,7 +36,7 @@ struct form {
 	const gpul_ptx_module *module;
 	const gpul_ptx_func *func;
 	const gpul_ptx_inst *inst;
-	const gpul_ptx_operand *operands; /* the operands of inst */
+	const gpul_ptx_operand *operands;
 	char *why;
 	size_t why_bytes;
 };
@@ -45,13 +45,13 @@ struct form {
 enum {
 	ANY_16 = 0x4000,
 	ANY_32,
-	ANY_64, /* .b, .u and .s types */
+	ANY_64, /* one of .b, .u and .s */
 	INT_16,
 	INT_32,
-	INT_64, /* .u and .s types */
+	INT_64, /* one of .u and .s */
 };
 
-/* One form of an opcode: instructions with these types and modifiers are executed by operation op.
+/* A rule: an instruction with these types and modifiers is executed by operation op.
  *
  * signature  one letter per operand, destinations left of '=': h w d q for 16, 32, 64, 128 bits; x y f g for f16, bf16, f32, f64
  *            (immediates are converted to that type); p for a predicate; i for an integer constant, which is stored in imm.
@@ -61,7 +61,7 @@ struct rule {
 	uint16_t type[MAX_FORM_TYPES];
 	uint64_t need, may; /* required modifiers; optional modifiers: HAS(...) | HAS(...) */
 	const char *signature;
-	uint8_t flags, n; /* flags: ORed into insn->flags, which also has bits for rounding, .ftz, .sat ... */
+	uint8_t flags, n; /* flags: ORed into insn->flags, together with the bits for rounding, .ftz, .sat ... */
 };
 struct rule_list {
 	const struct rule *rules;

@@ -1,4 +1,3 @@
-/* layout.c — assigns addresses to variables, parameters and results, and initialises variables. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -65,7 +64,7 @@ bool gpul_var_is_reference(const gpul_ptx_var *v)
 static gpul_status add_reference(const gpul_ptx_var *v, struct variable *to, gpul_error *err)
 {
 	if (v->n_dims)
-		return GPUL_OK; /* arrays of references are not supported: decoding refuses instructions that use them */
+		return GPUL_OK; /* arrays of references get no handle: decoding reports instructions that use them as unsupported */
 	const enum texture_kind kind = v->type == GPUL_PTX_MOD_SURFREF ? SURFACE_OBJECT : TEXTURE_OBJECT;
 
 	to->reference = (uint8_t)kind;
@@ -187,7 +186,7 @@ static uint64_t element_bits(const struct filler *f, const gpul_ptx_init *i)
 	}
 }
 
-/* Return the number of elements that one pair of braces at `depth` covers: { {1}, {2} } initialises the first element of each row. */
+/* Return the number of elements that one pair of braces at `depth` covers: in `{ {1}, {2} }`, each inner pair covers a row. */
 static uint64_t row_elements(const struct filler *f, unsigned depth)
 {
 	uint64_t n = f->v->vector ? f->v->vector : 1;
@@ -221,7 +220,7 @@ static bool initialise_element(struct filler *f, const gpul_ptx_init *i)
 	return true;
 }
 
-/* Return true if the initialiser is the address of an undefined function, which ptxas rejects, too. */
+/* Return true if the initialiser is the address of an undefined function.  ptxas rejects such an initialiser too. */
 static bool is_undefined_function(const struct gpul_exec_program *p, const gpul_ptx_init *i)
 {
 	const gpul_ptx_func *f;
@@ -271,8 +270,8 @@ gpul_status gpul_layout_initialise(struct gpul_exec_program *p, gpul_error *err)
 
 /* ---- shared memory ---------------------------------------------------------------------------------------- */
 
-/* Lay out the .shared variables of module scope.  Shared memory has them first, then those of device functions, then those of the
- * kernel, which start at the same offset in all kernels. */
+/* Lay out the .shared variables of module scope.  In shared memory they come first, then the variables of device functions, then
+ * those of the kernel, at an offset that is the same for all kernels. */
 void gpul_layout_shared(struct gpul_exec_program *p)
 {
 	const gpul_ptx_module *m = p->module;
@@ -298,7 +297,7 @@ void gpul_layout_shared(struct gpul_exec_program *p)
 
 /* ---- local memory of the module ---------------------------------------------------------------------------- */
 
-/* Lay out the .local variables of module scope.  A thread's local memory has them first, then the kernel's, then those of callees. */
+/* Lay out the .local variables of module scope.  In local memory they come first, then those of the kernel, then those of its callees. */
 void gpul_layout_module_local(struct gpul_exec_program *p)
 {
 	const gpul_ptx_module *m = p->module;
@@ -383,7 +382,7 @@ static gpul_status lay_out_body(struct gpul_exec_program *p, struct func_code *c
 	return GPUL_OK;
 }
 
-/* Return the offset after the .shared variables that a device function declares.  `at`: the end of the previous function's. */
+/* Return the offset after the .shared variables that a device function declares.  `at`: the offset after those of the previous function. */
 static uint32_t shared_end(uint64_t at, const gpul_ptx_func *f)
 {
 	for (uint32_t k = 0; k < f->n_vars; k++) {
@@ -392,7 +391,7 @@ static uint32_t shared_end(uint64_t at, const gpul_ptx_func *f)
 		if (v->space == GPUL_PTX_MOD_SHARED && (v->linkage != GPUL_PTX_EXTERN || v->bytes))
 			at = align_up(at, align_of(v)) + v->bytes;
 	}
-	return at < UINT32_MAX ? (uint32_t)at : UINT32_MAX; /* too large: gpul_layout_body() reports an error */
+	return at < UINT32_MAX ? (uint32_t)at : UINT32_MAX; /* if it is too large, gpul_layout_body() reports an error */
 }
 
 gpul_status gpul_layout_function(struct gpul_exec_program *p, struct func_code *code, gpul_error *err)

@@ -31,7 +31,7 @@ no_memory:
 	return NULL;
 }
 
-/* Add a block of zeroed pages with room for at least `bytes` bytes. */
+/* Append a block of zeroed pages that has room for at least `bytes` bytes. */
 static bool add_variable_block(struct gpul_exec_program *p, size_t bytes, size_t align)
 {
 	const size_t n_bytes = bytes > BLOCK_BYTES ? bytes : BLOCK_BYTES;

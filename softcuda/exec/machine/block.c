@@ -1,9 +1,9 @@
 /* block.c — runs the warps of a block in turns; reports a deadlock when none of them can run. */
 #include "softcuda/exec/warp/warp_internal.h"
 
-enum { TURNS = 256 }; /* turns of each warp after which a block lets others run even if it does not poll */
+enum { TURNS = 256 }; /* number of turns of each warp after which a block lets other blocks run even if it does not poll */
 
-/* No warp of the block can run: report, as a fault, what the first warp that has not ended waits for. */
+/* No warp of the block can run: report a fault that names what the first unfinished warp waits for. */
 static void report_deadlock(struct block *b)
 {
 	for (unsigned k = 0; k < b->n_warps; k++) {

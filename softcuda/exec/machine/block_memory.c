@@ -1,12 +1,12 @@
 /* block_memory.c — creates a block's state: warps, special registers, local and shared memory.
  *
- * A worker thread keeps the memory of ended blocks.  The next block of the same kernel and shape reuses the memory with its layout, and
- * only the special registers that differ between blocks (%ctaid ...) are written again. */
+ * A worker thread keeps the memory of ended blocks.  The next block of the same kernel and shape reuses that memory and its layout,
+ * so that only the special registers which differ between blocks (%ctaid ...) are written again. */
 #include <stdlib.h>
 
 #include "softcuda/exec/warp/warp_internal.h"
 
-/* SHARED_ALIGN: swizzled layouts of shared memory need an alignment of up to 1024 bytes.  MAX_KEPT: free blocks that a worker keeps. */
+/* SHARED_ALIGN: swizzled layouts of shared memory need up to 1024 bytes.  MAX_KEPT: maximum number of free blocks that a worker keeps. */
 enum { ALIGN = 64, SHARED_ALIGN = 1024, MAX_KEPT = 64 };
 
 static size_t align_up(size_t bytes)
@@ -25,8 +25,8 @@ static size_t local_align(const gpul_exec_kernel *k)
 	return k->code->local_align > ALIGN ? k->code->local_align : 0;
 }
 
-/* Return the distance between the local memories of two lanes: an odd number of cache lines, so that equal offsets of the lanes are in
- * different cache sets, unless a variable needs a larger alignment. */
+/* Return the distance between the local memories of two lanes: an odd number of cache lines, so that the same variable of different
+ * lanes is in different cache sets; or, if a variable needs more alignment than a cache line, a multiple of that. */
 static size_t local_stride(const gpul_exec_kernel *k)
 {
 	size_t bytes = align_up(k->stack_bytes), align = local_align(k);
@@ -139,7 +139,7 @@ static void free_block(struct block *b)
 	free(b);
 }
 
-/* Compute the block's position in the grid from its index; blocks are numbered cluster by cluster. */
+/* Compute the block's position in the grid (%ctaid) from its index, which counts the blocks cluster by cluster. */
 static void place_block(struct block *b, const struct gpul_exec_launch *l, uint64_t index)
 {
 	uint64_t cluster = index / l->cluster_blocks, rank = index % l->cluster_blocks;

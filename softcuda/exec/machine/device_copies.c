@@ -1,8 +1,8 @@
-/* device_copies.c — cudaMemcpyAsync, cudaMemsetAsync and their 2D forms, called by kernels.  Copies and fills are themselves launches of
- * kernels, so that streams order them, their accesses are checked, and the message of a fault names them. */
+/* device_copies.c — cudaMemcpyAsync, cudaMemsetAsync and their 2D forms, called by kernels.  Each copy or fill is executed as a
+ * launch of a kernel, so that streams order it, its accesses are checked, and the message of a fault names it. */
 #include "softcuda/exec/machine/nest_internal.h"
 
-/* The start of both kernels: each %ctaid.y handles every %nctaid.y-th row, whose bytes are divided among the threads. */
+/* The start of the kernels for copies and fills, in PTX: each %ctaid.y handles every %nctaid.y-th row, divided among the threads. */
 #define BYTES_OF_ROWS \
 	".reg .b64 %to, %from, %to_pitch, %from_pitch, %width, %height, %x, %y, %step_x, %step_y, %t, %f, %first;\n" \
 	".reg .b32 %r, %n, %i; .reg .b16 %b; .reg .pred %p;\n" \

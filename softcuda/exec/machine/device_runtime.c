@@ -25,8 +25,8 @@ struct device_call {
 	struct nest *nest;
 	struct nesting *nesting;
 	struct block_nest *own;
-	uint64_t result;         /* result of calls that do not return an error code */
-	const struct insn *stop; /* not NULL: a fault was recorded, and the handler must return stop */
+	uint64_t result;         /* result of calls that return a value instead of an error code */
+	const struct insn *stop; /* if not NULL, a fault was recorded, and the handler of the call must return `stop` */
 };
 
 static uint64_t argument(const struct device_call *c, uint32_t n)
@@ -44,7 +44,7 @@ static gpul_exec_machine *machine_of(const struct device_call *c)
 	return c->s->block->launch->machine;
 }
 
-/* Write the result of a call to the address that the kernel has passed. */
+/* Write the result of a call to the address that the kernel has passed as an argument. */
 static int write_bytes(struct device_call *c, uint64_t at, const void *value, unsigned bytes, unsigned align)
 {
 	if (at & (align - 1) || !gpul_lane_may_write(c->s, c->lane, at, bytes))
@@ -62,7 +62,7 @@ static int write_result(struct device_call *c, uint64_t at, const void *value, u
 
 /* ---- launches ------------------------------------------------------------------------------------ */
 
-/* Find and prepare the kernel that a function pointer refers to; NULL: not a kernel of this program. */
+/* Find and prepare the kernel that a function pointer refers to.  Returns NULL if it is not a kernel of this program. */
 static const gpul_exec_kernel *kernel_at(const struct gpul_exec_program *p, uint64_t address)
 {
 	for (uint32_t k = 0; k < p->n_kernels; k++)
@@ -111,7 +111,7 @@ static int get_parameter_buffer(struct device_call *c)
 	return take_buffer(c, &none, argument(c, 1));
 }
 
-/* Find the stream of a handle, and return a device_error.  *out == NULL: fire and forget, which has no stream. */
+/* Find the stream of a handle, and return a device_error.  *out is NULL for cudaStreamFireAndForget, which is not a stream. */
 static int find_stream(struct device_call *c, uint64_t handle, struct nested_stream **out)
 {
 	struct nested_stream **own = &c->own->stream;
@@ -130,7 +130,7 @@ static int find_stream(struct device_call *c, uint64_t handle, struct nested_str
 	return *out ? DEVICE_OK : DEVICE_NO_MEMORY;
 }
 
-/* Queue a launch.  Its parameters are in a slot of struct nesting, which is freed if the launch cannot be queued. */
+/* Queue a launch.  Its parameter buffer, a slot of struct nesting, is freed if the launch cannot be queued. */
 static int queue_launch(struct device_call *c, const gpul_exec_launch_config *config, uint64_t stream_handle)
 {
 	struct nested_op *op = calloc(1, sizeof *op);
@@ -250,8 +250,7 @@ static int event_destroy(struct device_call *c)
 
 /* ---- copies and fills ----------------------------------------------------------------------------------- */
 
-/* Queue a copy or fill.  A kernel does it: its launch is queued, with its parameters in one of the machine's parameter buffers
- * (struct nesting). */
+/* Queue a copy or fill, as the launch of a kernel.  Its parameters are in a parameter buffer of the machine (struct nesting). */
 static int queue_copy(struct device_call *c, const struct device_copy *copy, uint64_t stream_handle)
 {
 	gpul_exec_launch_config config = { .device = c->s->block->launch->device };
@@ -324,7 +323,7 @@ static int peek_at_last_error(struct device_call *c)
 	return DEVICE_OK;
 }
 
-/* The errors that calls of the device runtime can return; the last entry is for all other numbers. */
+/* The errors that calls of the device runtime can return; the last entry describes all other error codes. */
 static const struct {
 	int error;
 	const char *name, *text;
@@ -345,8 +344,7 @@ static const struct {
 
 enum { N_ERRORS = sizeof errors / sizeof errors[0], TEXT_BYTES = 64, ALL_TEXTS = 2 * N_ERRORS * TEXT_BYTES };
 
-/* Copy the names and texts of errors to memory that kernels may access, for cudaGetErrorString.  The caller holds the lock of struct
- * nesting. */
+/* Copy the names and texts of errors to memory that kernels may access, for cudaGetErrorString.  The caller holds nesting's lock. */
 static uint8_t *create_texts(gpul_exec_memory *memory)
 {
 	gpul_exec_range range = { .bytes = ALL_TEXTS, .flags = GPUL_EXEC_MEM_READ_ONLY, .label = "names of errors" };
@@ -473,7 +471,7 @@ static int get_limit(struct device_call *c)
 	return write_result(c, argument(c, 0), &value, sizeof value);
 }
 
-/* Return the number of a module's .target: 90 for sm_90a. */
+/* Return the number in a module's .target, such as 90 for sm_90a. */
 static int target_number(const gpul_ptx_module *m)
 {
 	const char *digits = strpbrk(gpul_ptx_name(m, m->target), "0123456789");
@@ -490,7 +488,7 @@ static int get_function_attributes(struct device_call *c)
 		uint64_t shared_bytes, const_bytes, local_bytes;
 		int32_t max_threads, n_regs, ptx_version, binary_version, cache_mode, max_dynamic_shared_bytes, carveout;
 	} a;
-	enum { BYTES = 52 }; /* the size of the result that device_calls_internal.h specifies */
+	enum { BYTES = 52 }; /* the size of the struct that device_calls_internal.h declares for this call */
 
 	_Static_assert(offsetof(__typeof__(a), carveout) + sizeof a.carveout == BYTES, "no padding");
 	if (!k)
@@ -521,7 +519,7 @@ static const struct {
 #undef X
 };
 
-/* Return what the block keeps between calls of the device runtime; NULL: out of memory. */
+/* Return the state that the block keeps between calls of the device runtime; NULL: out of memory. */
 static struct block_nest *nest_of_block(struct block *b)
 {
 	if (!b->nest)

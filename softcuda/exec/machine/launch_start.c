@@ -77,8 +77,8 @@ static gpul_status check_cluster(const gpul_exec_launch_config *c, gpul_error *e
 				   SHOWN_NAME(info->name), (unsigned long long)blocks, GPUL_EXEC_CLUSTER_BLOCKS);
 }
 
-/* Allocate the memory of the barrier of grid.sync().  The code that nvcc generates for grid.sync() reads the upper half of its address from
- * %envreg1, the lower half from %envreg2. */
+/* Allocate the memory that grid.sync() uses for its barrier.  The code that nvcc generates for grid.sync() reads the upper half of
+ * the barrier's address from %envreg1, and the lower half from %envreg2. */
 static gpul_status create_workspace(gpul_exec_launch *l, gpul_error *err)
 {
 	gpul_exec_range range = { .bytes = WORKSPACE_BYTES, .label = "grid workspace" };

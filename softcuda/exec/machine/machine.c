@@ -8,7 +8,7 @@
 
 enum { SCRATCH_BYTES = 4 * 512 };
 
-/* Start the worker threads.  It is an error only if none can be started, not if fewer than requested can.  The caller holds m->lock. */
+/* Start the worker threads.  Fails only if no thread can be started; fewer threads than requested are enough.  The caller holds m->lock. */
 static gpul_status start_workers(gpul_exec_machine *m, gpul_error *err)
 {
 	unsigned n = 0;
@@ -66,9 +66,9 @@ void gpul_machine_stop(gpul_exec_machine *m)
 }
 
 /* A worker increments worker.turns when a turn of a block begins and when it ends, so the counter is odd while the worker executes
- * instructions.  At the start of a turn, it increments the counter, then reads the generation of the memory table.  The caller of this
- * function has incremented the generation before the counter is read here.  All these accesses are sequentially consistent, so if
- * the counter is even here, the worker's next turn reads the new generation, and discards its cached ranges. */
+ * instructions.  At the start of a turn, it increments the counter, then reads the generation of the memory table.  Whoever removed a
+ * range has incremented the generation before the counter is read here.  All these accesses are sequentially consistent, so if the
+ * counter is even here, the worker's next turn reads the new generation, and discards its cached ranges. */
 void gpul_exec_machine_settle(gpul_exec_machine *m)
 {
 	unsigned n_workers;
@@ -90,7 +90,7 @@ void gpul_exec_machine_pause(gpul_exec_machine *m)
 {
 	if (!m)
 		return;
-	atomic_store(&m->paused, true); /* before gpul_exec_machine_settle() reads worker.turns, so that no later turn begins */
+	atomic_store(&m->paused, true); /* set before worker.turns is read below, so that no worker begins another turn afterwards */
 	gpul_exec_machine_settle(m);
 }
 

@@ -1,4 +1,3 @@
-/* machine_create.c — creates a machine. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -29,8 +28,8 @@ static void print_to_stdout(void *user, const char *text, size_t text_bytes)
 static uint64_t wall_minus_monotonic;
 static pthread_once_t wall_once = PTHREAD_ONCE_INIT;
 
-/* Compute the offset by reading the wall clock between two reads of the monotonic clock.  The shortest of several trials is used, because
- * the thread may have been interrupted in the others. */
+/* Compute the offset by reading the wall clock between two reads of the monotonic clock.  The trial with the shortest time between
+ * these two reads is used, because in a longer one the thread may have been interrupted. */
 static void read_wall_clock(void)
 {
 	uint64_t shortest = UINT64_MAX;

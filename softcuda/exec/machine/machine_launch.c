@@ -1,4 +1,4 @@
-/* machine_launch.c — a launch: its creation, end, reference count, and waiting for its end. */
+/* machine_launch.c — creates a launch, counts its references, ends it, and waits for its end. */
 #include <errno.h>
 #include <stdlib.h>
 #include <time.h>
@@ -29,8 +29,8 @@ static void reserve_shared(gpul_exec_launch *l, const struct gpul_exec_program *
 	l->shared_bytes = l->reserved_base + RESERVED_SMEM_BYTES;
 }
 
-/* Round a block's shared memory up to whole allocation units, as on a GPU, where accesses after the last variable fault only beyond the
- * last unit.  If an observer has exact_bounds, all accesses after the last variable fault. */
+/* Round a block's shared memory up to whole allocation units, as on a GPU, where an access after the last variable faults only if it
+ * is beyond the last unit.  If an observer has exact_bounds, all accesses after the last variable fault. */
 static void pad_shared(gpul_exec_launch *l)
 {
 	EACH_OBSERVER(o, l->machine, exact_bounds)
@@ -77,7 +77,7 @@ gpul_exec_launch *gpul_launch_create(gpul_exec_machine *m, const gpul_exec_launc
 	l->max_resident = gpul_exec_max_resident_blocks(m, c->block[0] * c->block[1] * c->block[2], l->shared_bytes);
 	l->done = c->done;
 	l->done_user = c->done_user;
-	atomic_init(&l->refs, 2); /* two references: one of the caller, one of the machine until the launch has ended */
+	atomic_init(&l->refs, 2); /* one reference of the caller, and one of the machine, which drops it when the launch has ended */
 	pthread_mutex_init(&l->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -90,7 +90,7 @@ void gpul_launch_list(gpul_exec_launch *l)
 {
 	gpul_exec_machine *m = l->machine;
 
-	if (l->depth) { /* nested launches come first in the list, before their parents, so that fewer launches are pending */
+	if (l->depth) { /* launches from kernels come before their parents, so that fewer launches are pending */
 		l->next = m->first;
 		m->first = l;
 		m->last = m->last ? m->last : l;
@@ -103,7 +103,7 @@ void gpul_launch_list(gpul_exec_launch *l)
 		m->last = l;
 	}
 	l->listed = true;
-	atomic_fetch_add(&l->refs, 1); /* the list's reference, which unlist_launch() in machine_worker.c drops */
+	atomic_fetch_add(&l->refs, 1); /* the reference that the list holds; unlist_launch() in machine_worker.c drops it */
 	atomic_fetch_add(&m->n_listed, 1);
 }
 
@@ -112,8 +112,7 @@ void gpul_launch_again(gpul_exec_launch *l)
 	atomic_store(&l->again, true);
 }
 
-/* Start a launch again, of which no block is resident.  No other worker has blocks of it: a serial observer requested the restart, so there
- * is only one worker. */
+/* Start a launch again that has no resident blocks.  The observer that requested this is serial, so no other worker has blocks. */
 void gpul_launch_begin_again(gpul_exec_launch *l, bool abandoned)
 {
 	const gpul_exec_fault fault = { .kind = GPUL_EXEC_ABORTED, .text = "the launch begins again" };
@@ -163,7 +162,7 @@ void gpul_launch_end(gpul_exec_launch *l)
 
 void gpul_launch_blocks_ended(gpul_exec_launch *l, uint64_t n)
 {
-	uint64_t n_blocks = l->n_blocks; /* read before the addition, after which another worker may free the launch */
+	uint64_t n_blocks = l->n_blocks; /* read now, because after the addition below another worker may free the launch */
 	struct nest *nest;
 
 	if (atomic_fetch_add(&l->n_ended, n) + n != n_blocks)

@@ -1,9 +1,10 @@
 /* machine_worker.c — a worker: a thread that executes blocks.
  *
- * A worker runs its resident blocks in turn; one turn of each is a round. It starts another block when it has none, or when its blocks only
- * poll, because they may wait for a block that has not started. A launch has no more resident blocks than a GPU holds (residency.c). When
- * all blocks of the worker have polled without progress for several rounds, it yields the CPU, because they may wait for another thread on
- * the same CPU. When all of them only poll words that do not change, it sleeps between rounds (rest.c). */
+ * A worker runs its resident blocks in turn; one turn of every block is a round. The worker starts another block when it has none, or
+ * when its blocks only poll, because they may wait for a block that has not started. A launch has no more resident blocks than a GPU
+ * holds (residency.c). When all blocks of the worker have polled without progress for several rounds, it yields the CPU, because the
+ * blocks may wait for another thread on the same CPU. When all blocks only poll words that do not change, the worker sleeps between
+ * rounds (rest.c). */
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -12,16 +13,16 @@
 #include "softcuda/exec/warp/warp_internal.h"
 
 /* IDLE_TURNS: sched_yield() is called after this number of turns of polling warps in rounds without progress; a round without polling
- * warps counts as one turn.  With limits of 64 and 4 rounds, on one core, a FIFO push and its acknowledgement took 7.5 and 2.5 us with one
- * block, 4.7 and 1.0 us with 16; on two cores, there was no difference.  Turns are counted because a round of many polling warps takes
- * long: a hop in a ring of 8 processes on two cores (bench_ring), in which 512 threads per block poll, took 1,090 us with 4 rounds and 120
- * us with 4 turns.  PATIENCE: another block is started after this number of rounds without progress.  SOON: with fewer blocks, a worker
- * starts another block in each round in which all blocks poll; with more, only every GROWTH_ROUNDS rounds, because then the blocks usually
- * wait for the CPU, and more blocks make rounds longer. */
+ * warps counts as one turn.  With limits of 64 and 4 rounds, on one core, a FIFO push and its acknowledgement took 7.5 and 2.5 us
+ * with one block, 4.7 and 1.0 us with 16; on two cores, there was no difference.  Turns are counted because a round of many polling
+ * warps takes long: a hop in a ring of 8 processes on two cores (bench_ring), in which 512 threads per block poll, took 1,090 us with
+ * 4 rounds and 120 us with 4 turns.  PATIENCE: another block is started after this number of rounds without progress.  SOON: a worker
+ * with fewer resident blocks than this starts another block in each round in which all blocks poll; a worker with more does so only
+ * every GROWTH_ROUNDS rounds, because its blocks usually wait for the CPU, and more blocks make rounds longer. */
 enum { IDLE_TURNS = 4, PATIENCE = 256, SOON = 256, GROWTH_ROUNDS = 64 };
 
-/* Pending launches from kernels start before further blocks of launches from the host; if there are more than MANY_NESTED, before those of
- * all other launches. */
+/* Pending launches from kernels start before further blocks of launches from the host; if more than MANY_NESTED are pending, they
+ * start before further blocks of all other launches. */
 enum { MANY_NESTED = 256 };
 
 /* Remove a launch from the machine's list; the caller holds m->lock and a reference to the launch. */
@@ -31,7 +32,7 @@ static void unlist_launch(gpul_exec_machine *m, gpul_exec_launch *l)
 
 	if (!l->listed)
 		return;
-	atomic_fetch_sub(&l->refs, 1); /* drop the list's reference, which is not the last one, because the caller has another */
+	atomic_fetch_sub(&l->refs, 1); /* drops the list's reference; the caller holds another, so the launch is not freed here */
 	for (gpul_exec_launch *at = m->first; at != l; at = at->next)
 		before = at;
 	if (before)
@@ -46,7 +47,7 @@ static void unlist_launch(gpul_exec_machine *m, gpul_exec_launch *l)
 		atomic_fetch_sub(&m->n_nested, 1);
 }
 
-/* Start no more blocks of the current launch for now.  The launch stays in the list, because not all of its blocks have started. */
+/* Stop starting blocks of the current launch.  The launch stays in the list, because some of its blocks have not started. */
 static void leave_current_launch(struct worker *k)
 {
 	gpul_launch_unref(k->current);
@@ -82,14 +83,14 @@ static void end_stopped_launches(gpul_exec_machine *m)
 		if (l) {
 			gpul_exec_fault fault = { .kind = GPUL_EXEC_ABORTED, .text = "the machine was destroyed" };
 
-			gpul_launch_fault(l, &fault); /* no effect if the launch already has a fault */
+			gpul_launch_fault(l, &fault); /* has no effect if the launch already has a fault */
 			gpul_launch_skip_rest(l);
 			gpul_launch_unref(l);
 		}
 	} while (l);
 }
 
-/* Find a launch of which another block may become resident.  The caller holds m->lock. */
+/* Find a launch that may have one more resident block.  The caller holds m->lock. */
 static gpul_exec_launch *launch_with_room(gpul_exec_machine *m)
 {
 	gpul_exec_launch *l = m->first;
@@ -99,8 +100,8 @@ static gpul_exec_launch *launch_with_room(gpul_exec_machine *m)
 	return l;
 }
 
-/* Find the next block to start, in k->current or another launch, which becomes k->current; *index: the block, or the first block of
- * its cluster.  false: no launch has a block that may start. */
+/* Find the next block to start, in k->current or in another launch, which then becomes k->current.  *index receives the index of the
+ * block, or of the first block of its cluster.  Returns false if no launch has a block that may start. */
 static bool next_block(struct worker *k, uint64_t *index)
 {
 	gpul_exec_machine *m = k->machine;
@@ -173,7 +174,7 @@ static bool create_cluster(struct worker *k, struct gpul_exec_launch *l, uint64_
 	return true;
 }
 
-/* Start the next block, or all blocks of the next cluster; false: none can be started. */
+/* Start the next block, or all blocks of the next cluster.  Returns false if none can be started. */
 static bool start_block(struct worker *k)
 {
 	gpul_exec_fault fault = { .kind = GPUL_EXEC_NO_MEMORY, .text = "no memory for a block's registers and local memory" };
@@ -202,13 +203,13 @@ static void end_block(struct worker *k, unsigned n, bool faulted)
 	o->block_ends(o, b);
 	gpul_block_release(b);
 	k->resident[n] = k->resident[--k->n_resident];
-	k->tried = 0; /* make next_block() search again, because another block may become resident now */
+	k->tried = 0; /* makes next_block() search again, because another block may become resident now */
 	if (faulted)
 		gpul_launch_skip_rest(l);
 	gpul_launch_blocks_ended(l, 1);
 }
 
-/* Abandon the blocks of a launch that an observer wants to run again. */
+/* Drop the blocks of a launch that an observer wants to run again. */
 static void begin_again(struct worker *k, gpul_exec_launch *l)
 {
 	for (unsigned n = 0; n < k->n_resident;) {
@@ -227,11 +228,10 @@ static void begin_again(struct worker *k, gpul_exec_launch *l)
 	gpul_launch_begin_again(l, true);
 }
 
-/* The result of one turn of every resident block.  waits: each block polled, and none made progress; quiet: in addition, each polled only
- * words that did not change. */
+/* The result of one turn of every block.  waits: all blocks polled, and none made progress; quiet: also, no polled word changed. */
 struct round {
 	bool progressed, polls, waits, quiet;
-	unsigned n_repolls; /* number of turns of warps in which the warp reloaded the same word */
+	unsigned n_repolls; /* number of warp turns in which the warp loaded the same word again */
 };
 
 struct turn {
@@ -319,7 +319,7 @@ static bool wait_for_work(struct worker *k)
 	quits = atomic_load(&m->quits) && !m->first;
 	full = m->first && !launch_with_room(m);
 	pthread_mutex_unlock(&m->lock);
-	if (full) /* no more blocks may be resident; the workers that have blocks start the next ones, so no wake-up comes */
+	if (full) /* nothing wakes this worker when one more block may become resident, so it polls */
 		usleep(1000);
 	return !quits;
 }
@@ -347,7 +347,7 @@ void *gpul_worker_main(void *worker)
 	gpul_exec_machine *m = k->machine;
 	unsigned idle = 0, rounds = 0;
 
-	prctl(PR_SET_TIMERSLACK, 1); /* with the default timer slack, each sleep takes 50 us longer */
+	prctl(PR_SET_TIMERSLACK, 1); /* otherwise the default timer slack makes each sleep 50 us longer */
 	for (;;) {
 		struct round round;
 

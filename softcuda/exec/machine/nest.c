@@ -105,7 +105,7 @@ void gpul_nest_stop(gpul_exec_launch *l)
 	pthread_mutex_lock(&g->lock);
 	stop_children(n);
 	pthread_mutex_unlock(&g->lock);
-	gpul_machine_stop(l->machine); /* makes a worker end the children whose blocks have not started */
+	gpul_machine_stop(l->machine); /* a worker then ends the children that have blocks which have not started */
 }
 
 static void discard_waiting(struct nest *n, struct nested_stream *s, bool counted)
@@ -131,7 +131,7 @@ static void discard_all_waiting(struct nest *n)
 
 static void child_done(void *user, const gpul_exec_fault *fault);
 
-/* Start a child launch; false: it could not start, and the parent launch fails. */
+/* Start a child launch.  Returns false if it could not start; the parent launch then fails. */
 static bool begin_child(struct nest *n, struct nested_op *op)
 {
 	struct nesting *g = nesting_of_nest(n);
@@ -156,8 +156,7 @@ static bool begin_child(struct nest *n, struct nested_op *op)
 	return false;
 }
 
-/* Start the first operations of a stream, up to one that must wait.  Returns true if an event was recorded, so that other streams may
- * continue. */
+/* Start a stream's operations up to the first that must wait.  Returns true if one of them recorded an event. */
 static bool pump_stream(struct nest *n, struct nested_stream *s)
 {
 	bool reached = false;
@@ -258,7 +257,7 @@ void gpul_nest_blocks_ended(struct nest *n)
 		gpul_launch_end(n->owner);
 }
 
-/* Prepare a launch to run again.  Children of the first run may still be running: then the second run ends after them. */
+/* Prepare a launch to run again.  If children of the first run are still running, the second run ends only after them. */
 void gpul_nest_begins_again(struct nest *n)
 {
 	struct nesting *g = nesting_of_nest(n);
@@ -269,7 +268,7 @@ void gpul_nest_begins_again(struct nest *n)
 	pthread_mutex_unlock(&g->lock);
 }
 
-/* ---- for device_runtime.c: functions that lock -------------------------------------------------------- */
+/* ---- for device_runtime.c: these functions take the lock themselves -------------------------------------- */
 
 struct nest *gpul_nest_of(gpul_exec_launch *l)
 {
@@ -323,7 +322,7 @@ int gpul_nest_submit(struct nest *n, struct nested_stream *stream, struct nested
 			append_op(stream, op);
 			pump(n, stream);
 		} else {
-			(void)begin_child(n, op); /* on failure, it has stopped the launch n->owner */
+			(void)begin_child(n, op); /* if it fails, it has stopped the launch n->owner */
 		}
 	}
 	pthread_mutex_unlock(&g->lock);

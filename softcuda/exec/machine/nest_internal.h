@@ -1,4 +1,4 @@
-/* nest_internal.h — launches started by kernels: CUDA's dynamic parallelism, in the form of CUDA 12 ("CDP2").
+/* nest_internal.h — launches started by kernels: CUDA's dynamic parallelism, in its CUDA 12 version ("CDP2").
  *
  *     launch ── nest ─┬─ streams: each block's default stream, and those that kernels create
  *                     │    └─ operations in order: launch, record an event, wait for an event
@@ -32,18 +32,18 @@ enum device_error {
 enum nested_kind { NESTED_LAUNCH, NESTED_RECORD, NESTED_WAIT };
 
 struct nested_op {
-	struct nested_op *next, *before; /* list of the stream's operations, or of the nest's running children */
+	struct nested_op *next, *before; /* links of the list of the stream's waiting operations, or of the nest's running children */
 	enum nested_kind kind;
 	struct nest *nest;
-	struct nested_stream *stream;   /* NULL: fire and forget, which has no stream */
-	gpul_exec_launch_config config; /* NESTED_LAUNCH; params is in a slot of struct nesting */
+	struct nested_stream *stream;   /* NULL for cudaStreamFireAndForget, which is not a real stream */
+	gpul_exec_launch_config config; /* for NESTED_LAUNCH; config.params is a slot of struct nesting */
 	gpul_exec_launch *running;
-	struct nested_event *event; /* NESTED_RECORD, NESTED_WAIT */
-	uint64_t number;            /* counts the records of the event: the record that this operation makes or waits for */
+	struct nested_event *event; /* for NESTED_RECORD and NESTED_WAIT */
+	uint64_t number;            /* which record of the event this operation makes or waits for; 1 is the first */
 };
 
 struct nested_stream {
-	struct nested_stream *next, *before; /* list of the streams of the nest */
+	struct nested_stream *next, *before; /* links of the list of the nest's streams */
 	struct nested_op *first, *last;      /* operations that have not begun */
 	bool busy;                           /* a child in this stream is running */
 	bool closed;                         /* destroyed by the kernel; freed when its operations have ended */
@@ -51,12 +51,12 @@ struct nested_stream {
 
 struct nested_event {
 	struct nested_event *next;
-	uint64_t n_recorded, n_reached; /* number of records that were requested, and that were performed */
+	uint64_t n_recorded, n_reached; /* number of records requested so far, and of those performed so far */
 };
 
 struct nest {
 	gpul_exec_launch *owner;
-	uint64_t n_open; /* number of operations that have not ended, without tail launches that have not begun */
+	uint64_t n_open; /* number of operations that have not ended; tail launches count only after they have begun */
 	bool blocks_ended;
 	struct nested_op *running;
 	struct nested_stream *streams, *tail;
@@ -75,10 +75,10 @@ struct nesting {
 	uint8_t *slots;       /* parameter buffers of PARAMS_BYTES bytes each */
 	struct slot {
 		gpul_exec_launch_config config;
-		bool prepared; /* the kernel got the buffer, but has not launched it */
+		bool prepared; /* a kernel has allocated the buffer, but has not launched anything with it */
 		uint32_t next_free;
 	} *slot;
-	uint32_t n_slots, n_fresh, first_free; /* slots from n_fresh on were never used; first_free UINT32_MAX: no slot is free */
+	uint32_t n_slots, n_fresh, first_free; /* slots from n_fresh on were never used; first_free: UINT32_MAX if no freed slot is left */
 	uint64_t n_launches;
 	uint8_t *texts;            /* names and texts of errors; NULL: not used yet */
 	gpul_exec_program *copies; /* kernels for copies and fills; NULL: not used yet */
@@ -89,7 +89,7 @@ struct nest *gpul_nest_of(gpul_exec_launch *l); /* created by the first call; NU
 void gpul_nest_destroy(struct nest *n);
 void gpul_nest_blocks_ended(struct nest *n);
 void gpul_nest_begins_again(struct nest *n);
-void gpul_nest_stop(gpul_exec_launch *l); /* stops the children of a launch that was stopped */
+void gpul_nest_stop(gpul_exec_launch *l); /* stops the children, after the launch itself was stopped */
 /* Append an operation to a stream; stream NULL: start the operation now.  Takes ownership of op.  Returns a device_error. */
 int gpul_nest_submit(struct nest *n, struct nested_stream *stream, struct nested_op *op);
 struct nested_stream *gpul_nest_stream_new(struct nest *n);   /* NULL: out of memory */
@@ -104,7 +104,7 @@ void gpul_nest_block_ends(struct block *b);
 struct nesting *gpul_nesting_of(gpul_exec_machine *m); /* created by the first call; NULL: out of memory */
 void gpul_nesting_destroy(gpul_exec_machine *m);
 void *gpul_nesting_take_slot(struct nesting *g, gpul_exec_memory *memory, const gpul_exec_launch_config *config); /* NULL: all are in use */
-/* Get the launch configuration of a parameter buffer, once; false: params is not a buffer, or was already launched. */
+/* Get the launch configuration of a parameter buffer, which can be launched once; false: params is not a buffer, or was launched before. */
 bool gpul_nesting_claim_slot(struct nesting *g, uint64_t params, gpul_exec_launch_config *config);
 void gpul_nesting_free_slot(struct nesting *g, const void *params); /* the caller holds g->lock */
 

@@ -1,4 +1,4 @@
-/* nesting.c — what a machine needs for launches from kernels: a lock, and the parameter buffers of these launches. */
+/* nesting.c — the lock and the parameter buffers that a machine needs for launches from kernels. */
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -97,7 +97,7 @@ void *gpul_nesting_take_slot(struct nesting *g, gpul_exec_memory *memory, const 
 	if (row == UINT32_MAX)
 		return NULL;
 	params = g->slots + (size_t)row * PARAMS_BYTES;
-	/* tell observers that the buffer has new contents, unrelated to those of its last use */
+	/* tells observers that the buffer is new memory, unrelated to its previous use */
 	gpul_exec_memory_written(memory, (uintptr_t)params, 0, PARAMS_BYTES);
 	return params;
 }

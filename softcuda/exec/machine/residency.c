@@ -32,7 +32,7 @@ static uint64_t count_resident(struct gpul_exec_launch *l)
 {
 	uint64_t ended = atomic_load(&l->n_ended), started = atomic_load(&l->next_block);
 
-	if (started > l->n_blocks) /* workers increment next_block even if no block is left */
+	if (started > l->n_blocks) /* next_block may be larger, because workers increment it even if no block is left */
 		started = l->n_blocks;
 	return started - ended;
 }
@@ -42,7 +42,7 @@ bool gpul_launch_has_room(struct gpul_exec_launch *l)
 	return atomic_load(&l->next_block) >= l->n_blocks || count_resident(l) < l->max_resident;
 }
 
-/* Log a notice for each launch that has its maximum of resident blocks, while all of them only wait.  The caller holds m->lock. */
+/* Log a notice for each launch that has its maximum of resident blocks; all resident blocks only wait.  The caller holds m->lock. */
 static void report_stuck_launches(struct gpul_exec_machine *m)
 {
 	for (struct gpul_exec_launch *l = m->first; l; l = l->next) {
@@ -58,8 +58,8 @@ static void report_stuck_launches(struct gpul_exec_machine *m)
 	}
 }
 
-/* Check whether any launch makes progress: workers count rounds with progress in n_active_rounds, whose sum is compared with that at
- * seen_ns. */
+/* Check whether any launch makes progress.  Workers count their rounds with progress in n_active_rounds; if the sum has not changed
+ * for stuck_ms since seen_ns, all blocks only wait. */
 void gpul_worker_check_stuck(struct worker *k)
 {
 	struct gpul_exec_machine *m = k->machine;

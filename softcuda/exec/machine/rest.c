@@ -39,7 +39,7 @@ static void sleep_ns(uint64_t ns)
 	nanosleep(&t, NULL);
 }
 
-/* Return for how many microseconds since boot some thread has waited for a CPU; 0: unknown.  Source: Linux, accounting/psi.rst */
+/* Return how many microseconds, since boot, at least one thread has waited for a CPU; 0: unknown.  Source: Linux, accounting/psi.rst */
 static uint64_t stalled_us(void)
 {
 	FILE *f = fopen("/proc/pressure/cpu", "re");
@@ -52,7 +52,7 @@ static uint64_t stalled_us(void)
 	return us;
 }
 
-/* Return true if threads had to wait for CPUs since the last check, which is made once per period. */
+/* Return true if threads had to wait for CPUs since the previous check; checks are made once per period. */
 static bool cpus_are_short(struct worker *k, uint64_t now)
 {
 	uint64_t stalled, elapsed_us = (now - k->pressure_ns) / 1000;

@@ -3,7 +3,7 @@
 
 static const struct vector_op move = PS(0x28), add_q = PD(0xd4), sub_d = D0F(0xfa), and_d = D0F(0xdb), or_d = D0F(0xeb), left_d = D38(0x47),
 			      right_d = D38(0x45), shift_q = PD(0x73), zero_extend = D38(0x35), blend_d = D38(0x64);
-/* shift_q (vpsrlq and vpsllq by a constant) with this value of ModRM.reg shifts to the right */
+/* ModRM.reg of shift_q (vpsrlq or vpsllq by a constant) when it shifts to the right */
 enum { RIGHT_BY = 2 };
 
 void gpul_native_one(struct run_compiler *c, const struct insn *i, const struct rule *r)
@@ -54,7 +54,7 @@ void gpul_native_constant_first(struct run_compiler *c, const struct insn *i, co
 	gpul_native_finish(c, r, i->d, &d);
 }
 
-/* Emit d = op(a, b, c), for an opcode whose first source is its destination.  table: op is vpternlogd, whose truth table is i->imm. */
+/* Emit d = op(a, b, c), for an opcode whose first source is its destination.  table: op is vpternlogd, with the truth table i->imm. */
 static void three_sources(struct run_compiler *c, const struct insn *i, const struct rule *r, bool table)
 {
 	const uint8_t *a = gpul_values_source(c, i->a, r->bytes), *b = gpul_values_source(c, i->b, r->bytes),
@@ -75,13 +75,13 @@ void gpul_native_fused(struct run_compiler *c, const struct insn *i, const struc
 	three_sources(c, i, r, false);
 }
 
-/* Compile lop3: vpternlogd takes the same truth table. */
+/* Compile lop3 to vpternlogd, which uses the same truth table. */
 void gpul_native_lop3(struct run_compiler *c, const struct insn *i, const struct rule *r)
 {
 	three_sources(c, i, r, true);
 }
 
-/* Compile not, as vpternlogd with the truth table of "not c", which ignores a and b. */
+/* Compile `not` to vpternlogd with a truth table that negates c and ignores a and b. */
 void gpul_native_not(struct run_compiler *c, const struct insn *i, const struct rule *r)
 {
 	const uint8_t *a = gpul_values_source(c, i->a, r->bytes);
@@ -121,7 +121,7 @@ void gpul_native_rounded(struct run_compiler *c, const struct insn *i, const str
 	gpul_native_finish(c, r, i->d, &d);
 }
 
-/* Emit code that clamps to [0, 1], with NaN and -0 becoming +0: vmaxps returns its second operand if one is NaN, or if both are zeros. */
+/* Emit code that clamps to [0, 1]; NaN and -0 become +0, because vmaxps returns its second operand, +0, for NaN and equal zeros. */
 void gpul_native_saturate(struct run_compiler *c, const struct insn *i, const struct rule *r)
 {
 	const uint8_t *a = gpul_values_source(c, i->a, 4);
@@ -136,7 +136,7 @@ void gpul_native_saturate(struct run_compiler *c, const struct insn *i, const st
 	gpul_native_finish(c, r, i->d, &d);
 }
 
-/* Compile a shift.  The count has 32 bits, even if 64-bit values are shifted.  As in PTX, counts beyond the width give 0 or the sign. */
+/* Compile a shift.  The count has 32 bits, even for 64-bit values.  As in PTX, a count beyond the width gives 0 or the sign. */
 void gpul_native_shift(struct run_compiler *c, const struct insn *i, const struct rule *r)
 {
 	const uint8_t *a = gpul_values_source(c, i->a, r->bytes), *b = gpul_values_source(c, i->b, 4);
@@ -180,7 +180,7 @@ void gpul_native_funnel_right(struct run_compiler *c, const struct insn *i, cons
 
 /* ---- products ------------------------------------------------------------------------------------ */
 
-/* Compile mul.hi: compute the products of the even lanes, then of the odd lanes, and combine their upper halves. */
+/* Compile mul.hi: the code computes the products of the even lanes, then those of the odd lanes, and combines their upper halves. */
 void gpul_native_upper_product(struct run_compiler *c, const struct insn *i, const struct rule *r)
 {
 	const uint8_t *a = gpul_values_source(c, i->a, 4), *b = gpul_values_source(c, i->b, 4);
@@ -199,7 +199,7 @@ void gpul_native_upper_product(struct run_compiler *c, const struct insn *i, con
 	gpul_native_finish(c, r, i->d, &d);
 }
 
-/* Compile mul.wide and mad.wide: op extends the factors to 64 bits, op2 multiplies their lower halves. */
+/* Compile mul.wide and mad.wide: r->op extends the factors to 64 bits, r->op2 multiplies them, reading only their lower halves. */
 static void wide_product(struct run_compiler *c, const struct insn *i, const struct rule *r, const uint8_t *summand)
 {
 	const uint8_t *a = gpul_values_source(c, i->a, 4), *b = gpul_values_source(c, i->b, 4);

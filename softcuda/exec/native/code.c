@@ -35,7 +35,7 @@ static void u64(struct code *c, uint64_t u)
 
 enum { LENGTH_512 = 2, BROADCAST_OR_ROUND = 0x10 };
 
-/* Write an EVEX prefix, in which the bits of register numbers are inverted.  Its bit X is bit 4 of a vector register in ModRM.rm. */
+/* Write an EVEX prefix, which stores the bits of register numbers inverted.  EVEX.X is bit 4 of a vector register in ModRM.rm. */
 static void evex(struct code *c, struct vector_op op, unsigned reg, unsigned v, unsigned rm, bool rm_is_vector, unsigned last)
 {
 	const unsigned r = ~reg >> 3 & 1, r2 = ~reg >> 4 & 1, b = ~rm >> 3 & 1, x = rm_is_vector ? ~rm >> 4 & 1 : 1;
@@ -76,8 +76,8 @@ void gpul_code_vector_memory(struct code *c, struct vector_op op, unsigned d, un
 	modrm_memory(c, d, base, disp);
 }
 
-/* The number of the index register is encoded in three places: bits 0 to 2 in the SIB byte, bit 3 in EVEX.X, and bit 4 in EVEX.V', which
- * is otherwise bit 4 of the second source. */
+/* The number of the index register is encoded in three places: bits 0 to 2 in the SIB byte, bit 3 in EVEX.X, and bit 4 in EVEX.V',
+ * which in other instructions is bit 4 of a source register. */
 void gpul_code_gather(struct code *c, struct vector_op op, unsigned d, enum gpr base, uint32_t disp, unsigned index, unsigned k)
 {
 	const unsigned x = ~index >> 3 & 1;
@@ -192,7 +192,7 @@ void gpul_code_not(struct code *c, enum gpr d)
 
 void gpul_code_test_byte(struct code *c, enum gpr d, unsigned bits)
 {
-	gpul_code_byte(c, 0x40 | (d >> 3 & 1)); /* without a REX prefix, the low bytes of RSI and RDI cannot be encoded */
+	gpul_code_byte(c, 0x40 | (d >> 3 & 1)); /* a REX prefix, because without it the low bytes of RSI and RDI cannot be encoded */
 	gpul_code_byte(c, 0xf6);
 	modrm(c, 3, 0, d);
 	gpul_code_byte(c, bits);

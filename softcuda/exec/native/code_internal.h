@@ -10,11 +10,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The registers that a function need not preserve (System V ABI).  The code of a run has the warp in RDI, its first instruction in RSI, and
- * the addresses of operand banks in RAX, RCX and RDX; the others are temporary. */
+/* The registers that a function may overwrite (System V ABI).  In the code of a run, RDI points to the warp, RSI to the run's first
+ * instruction, and RAX, RCX and RDX to operand banks; the others are temporary. */
 /* clang-format off */
 enum gpr { RAX = 0, RCX = 1, RDX = 2, RSI = 6, RDI = 7, R8 = 8, R9 = 9, R10 = 10, R11 = 11 };
-/* opcodes: register op= register or memory */
+/* opcodes of the form `register op= register or memory` */
 enum { ALU_ADD = 0x03, ALU_OR = 0x0b, ALU_AND = 0x23, ALU_SUB = 0x2b, ALU_XOR = 0x33, ALU_CMP = 0x3b };
 enum { MAP_0F = 1, MAP_0F38 = 2, MAP_0F3A = 3 };
 enum { NO_PREFIX, PREFIX_66, PREFIX_F3, PREFIX_F2 };
@@ -30,7 +30,7 @@ struct code {
 /* Make room for n more bytes of code; false: out of memory.  The functions below do not check that there is room. */
 bool gpul_code_reserve(struct code *c, size_t n);
 
-/* The encoding of a vector instruction; wide: EVEX.W, which usually means 64-bit elements. */
+/* The encoding of a vector instruction.  wide is the bit EVEX.W, which usually means 64-bit elements. */
 struct vector_op {
 	uint8_t map, prefix, wide, opcode;
 };
@@ -40,8 +40,8 @@ static inline void gpul_code_byte(struct code *c, unsigned byte)
 	c->bytes[c->n++] = (uint8_t)byte;
 }
 
-/* Emit d = op(s1, s2) for the elements that mask register k selects (NO_MASK: all).  s1 is 0 if the instruction has one source.  A few
- * instructions encode the destination as s2. */
+/* Emit d = op(s1, s2) for the elements that mask register k selects (NO_MASK: all).  s1 is 0 if the instruction has one source.  Some
+ * instructions encode their destination where others encode s2. */
 void gpul_code_vector(struct code *c, struct vector_op op, unsigned d, unsigned s1, unsigned s2, unsigned k);
 /* Like gpul_code_vector(), with rounding `round` (0 nearest, 1 down, 2 up, 3 to zero) instead of the current mode. */
 void gpul_code_rounded(struct code *c, struct vector_op op, unsigned d, unsigned s1, unsigned s2, unsigned round);
@@ -49,7 +49,7 @@ void gpul_code_rounded(struct code *c, struct vector_op op, unsigned d, unsigned
 void gpul_code_vector_memory(struct code *c, struct vector_op op, unsigned d, unsigned s1, enum gpr base, uint32_t disp, unsigned k);
 /* Emit a gather: d[e] = memory at base + disp + index[e], for the elements e that mask register k selects; k becomes 0. */
 void gpul_code_gather(struct code *c, struct vector_op op, unsigned d, enum gpr base, uint32_t disp, unsigned index, unsigned k);
-/* Emit d = the first element of vector register s, of 32 bits (wide: 64 bits). */
+/* Emit d = the first element of vector register s, which has 32 bits (wide: 64 bits). */
 void gpul_code_first(struct code *c, enum gpr d, unsigned s, bool wide);
 /* Emit code that sets all elements of vector register d to the 32-bit (wide: 64-bit) general register s. */
 void gpul_code_broadcast(struct code *c, unsigned d, enum gpr s, bool wide);
@@ -57,7 +57,8 @@ void gpul_code_broadcast(struct code *c, unsigned d, enum gpr s, bool wide);
 /* Emit an instruction on mask registers, which Intel's manual writes as VEX.L[length].[prefix].[map].W0 [opcode]. */
 void gpul_code_mask(struct code *c, unsigned map, unsigned prefix, unsigned length, unsigned opcode, unsigned reg, unsigned v, unsigned rm);
 
-/* Emit k = s, d = k, or k = s >> by, with 32 bits; k is a mask register, and so is s of the shift; the others are general registers. */
+/* Emit k = s, d = k, or k = s >> by, on 32 bits.  k, and s of the shift, are mask registers; d, and s of the first, are general
+ * registers. */
 void gpul_code_mask_from(struct code *c, unsigned k, enum gpr s);
 void gpul_code_mask_to(struct code *c, enum gpr d, unsigned k);
 void gpul_code_mask_shift(struct code *c, unsigned k, unsigned s, unsigned by);
@@ -72,14 +73,14 @@ void gpul_code_alu64_memory(struct code *c, unsigned op, enum gpr d, enum gpr ba
 void gpul_code_push(struct code *c, enum gpr s);
 void gpul_code_pop(struct code *c, enum gpr d);
 void gpul_code_not(struct code *c, enum gpr d);
-/* Emit a test whether the low byte of d & bits is 0; it sets the zero flag. */
+/* Emit an instruction that sets the zero flag if the low byte of d & bits is 0. */
 void gpul_code_test_byte(struct code *c, enum gpr d, unsigned bits);
 void gpul_code_store_byte(struct code *c, enum gpr base, uint32_t disp, unsigned byte);
 void gpul_code_compare_byte(struct code *c, enum gpr base, uint32_t disp, unsigned byte);
 void gpul_code_set64(struct code *c, enum gpr d, uint64_t value);
 void gpul_code_lea(struct code *c, enum gpr d, enum gpr base, uint32_t disp);
 
-/* Emit a test whether 32 bits of memory are all ones; it sets the zero flag. */
+/* Emit an instruction that sets the zero flag if 32 bits of memory are all ones. */
 void gpul_code_compare_all_ones(struct code *c, enum gpr base, uint32_t disp);
 void gpul_code_vzeroupper(struct code *c);
 void gpul_code_call(struct code *c, enum gpr function);

@@ -6,8 +6,8 @@ static const struct vector_op move = PS(0x28), add_d = D0F(0xfe), add_q = PD(0xd
 			      bytes_of_signs = F3_38(0x28), blend_d = D38(0x64), blend_q = Q38(0x64);
 enum {
 	RIGHT_BY = 2,
-	LEFT_BY = 6,        /* ModRM.reg of shift_q selects the direction of the shift */
-	TAKE_MARKED = 0xd8, /* truth table of vpternlogd: the second operand where the third has a 1, else the first */
+	LEFT_BY = 6,        /* value of ModRM.reg in shift_q (a shift by a constant): the direction of the shift */
+	TAKE_MARKED = 0xd8, /* truth table of vpternlogd: a bit of the second operand where the third has a 1, else of the first */
 };
 
 /* ---- moves --------------------------------------------------------------------------------------- */
@@ -100,8 +100,8 @@ void gpul_native_unpack(struct run_compiler *c, const struct insn *i, const stru
 	gpul_native_finish(c, r, list[1], &high);
 }
 
-/* prmt: return which bytes of one source the selector's four nibbles pick, as an operand of vpshufb, in which 0x80 gives a zero byte.
- * second: the source is b, which has the bytes 4 to 7 of the selector. */
+/* prmt: return which bytes of one source the four nibbles of the selector pick, as an operand of vpshufb; 0x80 gives a zero byte.
+ * second: the source is b, whose bytes the selector numbers 4 to 7. */
 static uint32_t bytes_of(uint32_t selector, bool second)
 {
 	uint32_t bytes = 0;
@@ -114,7 +114,7 @@ static uint32_t bytes_of(uint32_t selector, bool second)
 	return bytes;
 }
 
-/* prmt: return 0xff in each byte whose nibble of the selector replicates the sign of a byte instead of copying the byte. */
+/* prmt: return 0xff in each byte for which the selector's nibble asks for the replicated sign of a byte instead of the byte. */
 static uint32_t sign_bytes(uint32_t selector)
 {
 	uint32_t bytes = 0;
@@ -124,7 +124,7 @@ static uint32_t sign_bytes(uint32_t selector)
 	return bytes;
 }
 
-/* Emit code that sets d to an operand of vpshufb which permutes the bytes of each 32-bit word like `bytes`; vpshufb works on 16 bytes. */
+/* Emit code that sets d to an operand with which vpshufb, which permutes 16 bytes, permutes each 32-bit word as `bytes` says. */
 static void set_shuffle(struct run_compiler *c, unsigned d, uint32_t bytes)
 {
 #define WORDS 0, 0x04040404, 0x08080808, 0x0c0c0c0c
@@ -185,7 +185,7 @@ static void compare(struct run_compiler *c, struct vector_op op, unsigned k, uns
 	gpul_code_byte(&c->code, predicate);
 }
 
-/* Emit code that compares all lanes, 32, 16 or 8 per vector register, and sets R9 to the 32 results. */
+/* Emit code that compares all lanes (a vector register holds 32, 16 or 8 lanes), and sets R9 to the 32 results. */
 static void compare_lanes(struct run_compiler *c, const struct insn *i, unsigned bytes, struct vector_op op, unsigned predicate)
 {
 	const uint8_t *a = gpul_values_source(c, i->a, bytes), *b = gpul_values_source(c, i->b, bytes);
@@ -227,7 +227,7 @@ void gpul_native_any_comparison(struct run_compiler *c, const struct insn *i, co
 	gpul_native_store_predicate(c, i->d);
 }
 
-/* Compile an operation on predicates, whose opcode is r->immediate; 0: a move. */
+/* Compile an operation on predicates.  r->immediate is the opcode; 0: the operation is a move. */
 void gpul_native_logic(struct run_compiler *c, const struct insn *i, const struct rule *r)
 {
 	gpul_native_load_predicate(c, i->a);

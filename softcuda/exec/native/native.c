@@ -6,9 +6,9 @@
 #include "softcuda/exec/native/native_internal.h"
 
 enum {
-	LEAST_WEIGHT = 2,   /* runs of a smaller weight are not compiled: a load has weight 2, an addition 1 */
-	FEW_ROWS = 4096,    /* a kernel of up to this many instructions is compiled before its first launch, in 2 ms */
-	ROWS_PER_WARP = 16, /* a larger kernel is compiled when n_insns / ROWS_PER_WARP warps have executed it */
+	LEAST_WEIGHT = 2,   /* runs with a smaller weight are not compiled (a load has weight 2, an addition 1) */
+	FEW_ROWS = 4096,    /* a kernel with at most this many instructions is compiled before its first launch, which takes 2 ms */
+	ROWS_PER_WARP = 16, /* a larger kernel is compiled after n_insns / ROWS_PER_WARP warps have executed it */
 };
 
 /* A run: its function, the index of its first instruction, and the offset of its machine code. */
@@ -56,8 +56,7 @@ static void mark_targets(const struct func_code *code, bool *target)
 	}
 }
 
-/* Return true if the instruction can be part of a run: its handler, which the run may call, returns the next instruction or stops the
- * warp. */
+/* Return true if the instruction can be part of a run: its handler only returns the next instruction, or stops the warp. */
 static bool goes_straight_on(const struct insn *i)
 {
 	return i->op >= OP_ALU_FIRST || (i->op >= OP_LD_U8_16 && i->op <= OP_LD_U64_64) || i->op == OP_LDV || i->op == OP_LD_PARAM ||
@@ -111,7 +110,7 @@ static bool compile_function(struct program_compiler *p, struct func_code *code)
 	return done;
 }
 
-/* Make the machine code executable, and make it the handler of each run's first instruction, while other threads execute the functions. */
+/* Make the machine code executable, and the handler of each run's first instruction; other threads may execute the functions. */
 static void install(struct gpul_exec_program *program, const struct program_compiler *p)
 {
 	const size_t bytes = sizeof(struct native_code) + p->c.code.n;
@@ -153,8 +152,7 @@ static void add_callees(const struct func_code *code, struct func_code **list)
 	}
 }
 
-/* Compile a kernel and the functions that it calls.  Uses a list of functions instead of recursion, because a call chain may be
- * longer than the stack allows. */
+/* Compile a kernel and the functions that it calls.  Uses a list, because recursion may need too much stack for long call chains. */
 static void compile(struct func_code *code)
 {
 	struct program_compiler p = { .c.program = code->program };
@@ -177,8 +175,8 @@ static void compile(struct func_code *code)
 	free(p.c.slow_rows);
 }
 
-/* Returns true if the kernel must be compiled now.  A kernel that is large, compared with the number of warps that execute it, is compiled
- * later, because compiling might take longer than it saves. */
+/* Returns true if the kernel must be compiled now.  A large kernel that few warps have executed is compiled later, because compiling
+ * it might take more time than it saves. */
 static bool is_worth_it(struct func_code *code, uint64_t n_warps)
 {
 	code->n_warps += n_warps;

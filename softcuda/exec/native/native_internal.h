@@ -10,9 +10,9 @@
  *     12    add.f32    %f2, ...      its handler
  *     13    bra ...                  its handler
  *
- * The code keeps values in vector registers, two for 32 lanes of 32 bits, and stores every result in the frame, as handlers do. So it can
- * fall back to the handler of any row: always, or only in rare cases, such as a NaN or an access outside the memory range that
- * was accessed last. */
+ * The code keeps values in vector registers, two for 32 lanes of 32 bits, and stores every result in the frame, as handlers do. So
+ * for any row it can call the handler instead: always, or only in rare cases, such as a NaN or an access outside the memory range
+ * that was accessed last. */
 #ifndef GPULOAD_SOFTCUDA_EXEC_NATIVE_NATIVE_INTERNAL_H
 #define GPULOAD_SOFTCUDA_EXEC_NATIVE_NATIVE_INTERNAL_H
 
@@ -20,15 +20,15 @@
 #include "softcuda/exec/program_internal.h"
 
 enum {
-	MAX_PARTS = 4, /* maximum vector registers per value: 2 for 32-bit elements, 4 for 64-bit */
+	MAX_PARTS = 4, /* maximum number of vector registers per value: 2 for 32-bit elements, 4 for 64-bit */
 	N_POOL = 28,   /* vector registers 0 to 27 hold values between instructions */
 	TEMP = 28,     /* TEMP to TEMP + 3 are temporary, for the code of one instruction */
 	MAX_VALUES = 16,
 	MAX_JUMPS = 12, /* maximum number of jumps to the handler in the code of one instruction */
 };
 
-/* Mask registers.  If not all lanes are active, LANES_n has the active lanes, shifted so that lane n is bit 0: for vectors of 16 lanes,
- * LANES_0 and LANES_16 are used; for vectors of 8 lanes, all four.  K_TEMP... are temporary. */
+/* Mask registers.  If not all lanes are active, LANES_n holds the active mask, shifted so that lane n is bit 0.  Vectors of 16 lanes
+ * need LANES_0 and LANES_16; vectors of 8 lanes need all four.  K_TEMP... are temporary. */
 enum { LANES_0 = 1, LANES_16, LANES_8, LANES_24, K_TEMP, K_TEMP2, K_TEMP3 };
 
 /* A value in vector registers: the contents of the program's register or constant `ref`, read as elements of `bytes` bytes. */
@@ -40,12 +40,12 @@ struct value {
 	uint32_t used; /* index of the last instruction that used the value */
 };
 
-/* An instruction whose handler is called, always or if one of its jumps is taken.  Afterwards, the values are reloaded from the frame. */
+/* An instruction whose handler the machine code calls, always or if a jump is taken.  `values` are reloaded after the call. */
 struct slow_row {
 	size_t jump[MAX_JUMPS];
 	unsigned n_jumps;
 	uint32_t row;
-	size_t resume; /* position in the code after the instruction */
+	size_t resume; /* offset in the code at which execution continues after the handler */
 	struct value values[MAX_VALUES];
 };
 
@@ -55,10 +55,10 @@ struct run_compiler {
 	const struct insn *rows;
 	uint32_t row;          /* index of the instruction being compiled */
 	bool partial;          /* this version of the code is for warps with inactive lanes */
-	bool ends_with_branch; /* the run is followed by a branch: the code ends by a jump to its handler */
+	bool ends_with_branch; /* a branch follows the run, so that the code ends with a jump to its handler */
 	struct value values[MAX_VALUES];
 	uint32_t free;        /* bit k: vector register k is free */
-	struct slow_row slow; /* of the instruction being compiled: its jumps to the code that calls its handler */
+	struct slow_row slow; /* of the instruction being compiled: jumps to the code that calls its handler */
 	struct slow_row *slow_rows;
 	uint32_t n_slow_rows, room;
 };
@@ -75,18 +75,18 @@ void gpul_values_drop(struct run_compiler *c, struct value *result);
 /* Emit code that stores the result in the program's register `ref`.  Later instructions find it in its vector registers. */
 void gpul_values_store(struct run_compiler *c, opref ref, struct value *result);
 
-/* Return the mask register of the active lanes in vector register k of a value, which has 8 or 16 lanes; NO_MASK: all are active. */
+/* Return the mask register of the active lanes in vector register k of a value (8 or 16 lanes); NO_MASK if all lanes are active. */
 unsigned gpul_native_active(const struct run_compiler *c, bool of_eight, unsigned k);
-/* Emit code that loads predicate `ref` into R9; or that combines R9 with the predicate by the opcode `op`. */
+/* The first emits code that loads predicate `ref` into R9; the second, code that combines R9 with the predicate by opcode `op`. */
 void gpul_native_load_predicate(struct run_compiler *c, opref ref);
 void gpul_native_combine_predicate(struct run_compiler *c, unsigned op, opref ref);
-/* Emit code that stores the bits of R9 in the active lanes of predicate `ref`; it overwrites R9 and R10. */
+/* Emit code that stores the bits of R9 in the active lanes of predicate `ref`.  The code overwrites R9 and R10. */
 void gpul_native_store_predicate(struct run_compiler *c, opref ref);
 /* Emit code that loads the values of this table from the frame into their vector registers. */
 void gpul_values_reload(struct run_compiler *c, const struct value *values);
 /* Return the general register that holds the address of an operand's bank. */
 enum gpr gpul_native_bank(opref ref);
-/* Emit a jump, taken if the condition holds, to a call of the instruction's handler.  Must come before the instruction stores anything. */
+/* Emit a conditional jump to a call of the instruction's handler.  The jump must precede all stores of the instruction. */
 void gpul_native_give_up(struct run_compiler *c, int condition);
 
 /* ---- rules.c: arithmetic; native_memory.c: loads and stores ---- */
@@ -98,7 +98,7 @@ void gpul_native_access(struct run_compiler *c, const struct insn *i);
 
 /* ---- run.c ---- */
 
-/* Return how much time compiling this instruction saves, in arbitrary units; 0: its handler executes it. */
+/* Return how much time compiling this instruction saves, in arbitrary units; 0: it is not compiled, and its handler executes it. */
 unsigned gpul_native_weight(const struct insn *i);
 /* Append the code of a run of n instructions; false: out of memory. */
 bool gpul_native_run(struct run_compiler *c, const struct insn *rows, uint32_t n);

@@ -1,13 +1,14 @@
-/* native_memory.c — loads and stores in global memory, in shared memory by 32-bit addresses, and in local memory; loads of parameters.
+/* native_memory.c — loads and stores in global memory, in shared memory (with 32-bit addresses), and in local memory; and loads of
+ * parameters.
  *
  *     addresses of the lanes are       checked address               load                    store
  *     a row: first + lane * bytes      first, for 32 elements        2 or 4 vectors          2 or 4 vectors
  *     all equal                        first, for one element        one element, broadcast  a scatter
  *     anything else                    that of each lane             a gather                a scatter
  *
- * The first two kinds are only for warps without inactive lanes, and not for local memory, which is private to each lane. A global address
- * must be in the range that this instruction accessed last (struct range_slot), an offset must be below the size of the block's shared or
- * the lane's local memory. The handler executes all other accesses, and reports faults. */
+ * The first two kinds are only for warps without inactive lanes, and not for local memory, which is private to each lane. A global
+ * address must be in the range that this instruction accessed last (struct range_slot); an offset must be below the size of the
+ * block's shared memory or of the lane's local memory. The handler executes all other accesses, and reports faults. */
 #include "softcuda/exec/exec_memory_internal.h"
 #include "softcuda/exec/native/rules_internal.h"
 #include "softcuda/exec/warp/warp_internal.h"
@@ -19,11 +20,11 @@ struct site {
 	unsigned bytes, n_parts; /* bytes per element; number of vector registers for 32 addresses */
 };
 
-/* Opcodes for addresses of 32 and of 64 bits. */
+/* Opcodes for addresses: [0] for 32 bits, [1] for 64 bits. */
 static const struct vector_op sub[] = { D0F(0xfa), PD(0xfb) }, add[] = { D0F(0xfe), PD(0xd4) }, or [] = { D0F(0xeb), PD(0xeb) },
 			      broadcast_first[] = { D38(0x58), Q38(0x59) }, test[] = { D38(0x27), Q38(0x27) },
 			      compare_signed[] = { D3A(0x1f), Q3A(0x1f) }, compare_unsigned[] = { D3A(0x1e), Q3A(0x1e) };
-/* Opcodes for elements of 32 and of 64 bits; gather and scatter: indexed by [width of address][width of element]. */
+/* Opcodes for elements: [0] for 32 bits, [1] for 64 bits; gather and scatter are indexed by [width of address][width of element]. */
 static const struct vector_op load_row[] = { PS(0x10), PD(0x10) }, store_row[] = { PS(0x11), PD(0x11) },
 			      gather[2][2] = { { D38(0x90), Q38(0x90) }, { D38(0x91), Q38(0x91) } },
 			      scatter[2][2] = { { D38(0xa0), Q38(0xa0) }, { D38(0xa1), Q38(0xa1) } };
@@ -62,15 +63,15 @@ bool gpul_native_accesses(const struct insn *i)
 	return find_site(i, &s);
 }
 
-/* ---- pieces -------------------------------------------------------------------------------------- */
+/* ---- parts of an access --------------------------------------------------------------------------- */
 
 static void all_ones(struct run_compiler *c, unsigned k)
 {
-	gpul_code_mask(&c->code, MAP_0F, NO_PREFIX, 1, 0x46, k, k, k); /* kxnorw k, k, k */
+	gpul_code_mask(&c->code, MAP_0F, NO_PREFIX, 1, 0x46, k, k, k); /* this is kxnorw k, k, k */
 }
 
-/* Emit code that sets the zero flag if the addresses are a row.  TEMP + 2 becomes the OR of the distances from the first address: 0 if all
- * addresses are equal. */
+/* Emit code that sets the zero flag if the addresses are a row (consecutive elements).  It sets TEMP + 2 to the OR of the distances
+ * from the first address, which is 0 if all addresses are equal. */
 static void compare_with_row(struct run_compiler *c, const struct site *s, const uint8_t *a)
 {
 	const bool wide = s->wide;
@@ -94,7 +95,8 @@ static void compare_with_row(struct run_compiler *c, const struct site *s, const
 	gpul_native_test_mask(c);
 }
 
-/* Emit code that sets R8 to the worker's range cache, and falls back to the handler if it is outdated, or a store's range is read-only. */
+/* Emit code that sets R8 to the worker's range cache, and falls back to the handler if the cached range is outdated, or if it is
+ * read-only and the instruction is a store. */
 static void check_slot(struct run_compiler *c, const struct site *s, uint32_t slot)
 {
 	gpul_code_load64(&c->code, R8, RDI, offsetof(struct warp_state, cache));
@@ -113,7 +115,7 @@ static uint32_t slot_of(const struct site *s)
 	return (uint32_t)(offsetof(struct range_cache, slot) + s->i->src % RANGE_SLOTS * sizeof(struct range_slot));
 }
 
-/* Emit code that sets R9 to the largest offset, in the range or memory, at which n bytes may be accessed. */
+/* Emit code that sets R9 to the largest offset, in the range or memory, at which n bytes can be accessed. */
 static void load_last(struct run_compiler *c, const struct site *s, unsigned n)
 {
 	if (s->wide) {
@@ -128,8 +130,7 @@ static void load_last(struct run_compiler *c, const struct site *s, unsigned n)
 	gpul_native_give_up(c, JUMP_IF_BELOW);
 }
 
-/* Emit code that sets R10 to the host address of lane 0's access, and falls back to the handler if the address is misaligned, or n bytes
- * there may not be accessed. */
+/* Emit code that sets R10 to the host address of lane 0's access, and falls back to the handler if n bytes there cannot be accessed. */
 static void check_first(struct run_compiler *c, const struct site *s, const uint8_t *a, unsigned n)
 {
 	gpul_code_first(&c->code, R10, a[0], s->wide);
@@ -163,8 +164,8 @@ static void load_constant_part(struct run_compiler *c, const struct site *s)
 	gpul_code_alu64(&c->code, ALU_ADD, R11, R10);
 }
 
-/* Emit code that falls back to the handler if an active lane's access is not allowed or misaligned.  Alignment is tested without the
- * constant part of the addresses, which is a multiple of it. */
+/* Emit code that falls back to the handler if the access of an active lane is misaligned or not allowed.  The constant part of the
+ * addresses is a multiple of the alignment, so the alignment is tested without it. */
 static void check_lanes(struct run_compiler *c, const struct site *s, const uint8_t *a)
 {
 	load_last(c, s, s->bytes);
@@ -175,7 +176,7 @@ static void check_lanes(struct run_compiler *c, const struct site *s, const uint
 	else
 		gpul_code_alu(&c->code, ALU_XOR, R9, R9);
 	gpul_code_alu64(&c->code, ALU_SUB, R9, R11);
-	gpul_code_broadcast(&c->code, TEMP, R9, s->wide); /* start of the range or memory, minus the constant part of the addresses */
+	gpul_code_broadcast(&c->code, TEMP, R9, s->wide); /* start of the range or memory, minus the constant part */
 	gpul_native_set_all(c, TEMP + 2, s->bytes - 1, s->wide);
 	for (unsigned k = 0; k < s->n_parts; k++) {
 		const unsigned mask = k ? K_TEMP2 : K_TEMP;
@@ -192,16 +193,16 @@ static void check_lanes(struct run_compiler *c, const struct site *s, const uint
 	gpul_native_give_up(c, JUMP_IF_NOT_ZERO);
 }
 
-/* Emit code that sets K_TEMP to the active lanes of a part of 8 or 16 lanes, because a gather or scatter clears its mask. */
+/* Emit code that sets K_TEMP to the active lanes of a part (8 or 16 lanes).  Each gather and scatter clears its mask. */
 static void lanes_of_part(struct run_compiler *c, bool of_eight, unsigned part)
 {
 	if (!c->partial)
 		all_ones(c, K_TEMP);
 	else
-		gpul_code_mask(&c->code, MAP_0F, NO_PREFIX, 0, 0x90, K_TEMP, 0, gpul_native_active(c, of_eight, part)); /* kmovw */
+		gpul_code_mask(&c->code, MAP_0F, NO_PREFIX, 0, 0x90, K_TEMP, 0, gpul_native_active(c, of_eight, part)); /* this is kmovw */
 }
 
-/* Emit code that prepares move_offsets(): R10 = address to which offsets are added, TEMP + 2 = constant part of the offsets. */
+/* Emit code that prepares move_offsets(): R10 becomes the base address, TEMP + 2 the constant part of the offsets. */
 static void load_base(struct run_compiler *c, const struct site *s)
 {
 	load_constant_part(c, s);
@@ -216,7 +217,7 @@ static void load_base(struct run_compiler *c, const struct site *s)
 	gpul_code_load64(&c->code, R10, RDI, s->local ? offsetof(struct warp_state, local) : offsetof(struct warp_state, shared));
 }
 
-/* Return the vector register with the offsets of the lanes of a part, which has 8 lanes if addresses or elements have 64 bits, else 16. */
+/* Return the vector register that holds the offsets of one part of the lanes: 8 lanes if addresses or elements have 64 bits, else 16. */
 static unsigned move_offsets(struct run_compiler *c, const struct site *s, const uint8_t *a, unsigned part)
 {
 	const unsigned whole = s->bytes == 8 ? part / 2 : part;
@@ -224,7 +225,7 @@ static unsigned move_offsets(struct run_compiler *c, const struct site *s, const
 	if (s->wide)
 		return a[part];
 	gpul_native_vector(c, add[0], TEMP + 3, a[whole], TEMP + 2);
-	if (s->local) { /* add lane * local_stride, because the local memories of lanes are not interleaved */
+	if (s->local) { /* add lane * local_stride, because each lane has its own contiguous local memory */
 		gpul_code_set64(&c->code, R11, (uintptr_t)lane_numbers);
 		gpul_code_vector_memory(&c->code, multiply, TEMP, TEMP + 1, R11, VECTOR_BYTES * whole, NO_MASK);
 		gpul_native_vector(c, add[0], TEMP + 3, TEMP + 3, TEMP);
@@ -269,7 +270,7 @@ static void scatter_lanes(struct run_compiler *c, const struct site *s, const ui
 
 /* ---- accesses -------------------------------------------------------------------------------------- */
 
-/* Emit code that sets R10 to the host address of lane 0 if the addresses are a row.  Returns the jump that is taken if they are not. */
+/* Emit code that sets R10 to the host address of lane 0 if the addresses are a row.  Returns the jump that is taken otherwise. */
 static size_t find_row(struct run_compiler *c, const struct site *s, const uint8_t *a)
 {
 	size_t no_row;
@@ -337,7 +338,7 @@ static void compile_store(struct run_compiler *c, const struct site *s, const ui
 		gpul_code_store_byte(&c->code, RDI, offsetof(struct warp_state, stirs), true);
 }
 
-/* Return vector registers with the 32-bit offsets in local memory; offsets from 64-bit registers are narrowed to those of `room`. */
+/* Return the vector registers that hold the 32-bit offsets in local memory.  64-bit offsets are narrowed into the registers of *room. */
 static const uint8_t *local_offsets(struct run_compiler *c, const struct insn *i, struct value *room)
 {
 	const uint8_t *a;
@@ -351,7 +352,7 @@ static const uint8_t *local_offsets(struct run_compiler *c, const struct insn *i
 	return room->part;
 }
 
-/* Emit code that falls back to the handler if the local memory of some lane is too far from lane 0's for a 32-bit offset. */
+/* Emit code that falls back to the handler if some lane's local memory is too far from that of lane 0 for a 32-bit offset. */
 static void check_stride(struct run_compiler *c)
 {
 	gpul_code_load64(&c->code, R9, RDI, offsetof(struct warp_state, local_stride));

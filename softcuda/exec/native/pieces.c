@@ -47,7 +47,7 @@ void gpul_native_narrow_pair(struct run_compiler *c, struct vector_op op, unsign
 	const unsigned to[] = { d, TEMP + 1 }, from[] = { low, high };
 
 	for (unsigned k = 0; k < 2; k++)
-		if (op.map == MAP_0F38) /* a CUT() opcode, whose destination is encoded in ModRM.rm */
+		if (op.map == MAP_0F38) /* a CUT() opcode encodes its destination in ModRM.rm */
 			gpul_native_vector(c, op, from[k], 0, to[k]);
 		else
 			gpul_native_vector(c, op, to[k], 0, from[k]);
@@ -60,7 +60,7 @@ static void compare_part(struct run_compiler *c, const struct rule *r, const str
 
 	if (r->check == CHECK_RANGE) {
 		gpul_code_vector(&c->code, equal_d, mask, d->part[k], TEMP, lanes);
-	} else { /* if all lanes are active, one unordered comparison finds a NaN in two registers */
+	} else { /* unless lanes are inactive, one unordered comparison tests two registers for NaN */
 		gpul_code_vector(&c->code, d->bytes == 8 ? unordered_pd : unordered_ps, mask, d->part[k], d->part[c->partial ? k : k + 1],
 				 lanes);
 		gpul_code_byte(&c->code, UNORDERED);

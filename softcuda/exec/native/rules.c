@@ -1,7 +1,7 @@
-/* rules.c — the rules: which instructions are compiled, and to which machine instructions.
+/* rules.c — the rules: which PTX operations are compiled, and to which machine instructions.
  *
- * The machine code computes what the handlers compute (run/run_*.c), even for inactive lanes. If a CPU instruction differs from the GPU's
- * in rare results, the code falls back to the handler for these:
+ * The machine code computes what the handlers compute (run/run_*.c), even for inactive lanes. Where the result of a CPU instruction
+ * differs from the GPU's in rare cases, the code falls back to the handler:
  *   NaN        f32 results are 0x7fffffff, f64 results have a payload by priority
  *   integers   a float that is out of range becomes 0x80000000 on CPUs, the nearest integer on GPUs */
 #include "softcuda/exec/native/rules_internal.h"

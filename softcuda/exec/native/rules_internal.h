@@ -5,7 +5,7 @@
 #include "softcuda/exec/native/native_internal.h"
 #include "softcuda/exec/exec_select_internal.h"
 
-/* results for which the machine code falls back to the handler: none, NaN, integer out of range */
+/* results for which the machine code falls back to the handler: none, NaN, an integer out of range */
 enum check { NO_CHECK, CHECK_NAN, CHECK_RANGE };
 
 struct rule;
@@ -13,11 +13,11 @@ typedef void compile_fn(struct run_compiler *c, const struct insn *i, const stru
 
 struct rule {
 	compile_fn *compile; /* generates the code; NULL: the instruction is not compiled */
-	uint8_t bytes;       /* bytes of an element of the destination; of the sources for comparisons */
+	uint8_t bytes;       /* size in bytes of an element of the destination, or, for comparisons, of the sources */
 	uint8_t check;       /* a value of enum check */
 	struct vector_op op, op2;
-	uint8_t has_immediate, immediate; /* immediate operand of op, which is its last byte, if has_immediate */
-	uint64_t bits;                    /* a constant that is an operand of op */
+	uint8_t has_immediate, immediate; /* if has_immediate, the immediate operand of op, which is encoded as its last byte */
+	uint64_t bits;                    /* a constant operand of op */
 };
 
 /* Encodings of opcodes.  PS, PD: packed floats and doubles; D, Q: 32-bit and 64-bit integers, in the opcode map 0F, 0F38 or 0F3A. */
@@ -31,7 +31,7 @@ struct rule {
 #define F3(wide, code) { MAP_0F, PREFIX_F3, wide, code }
 #define F2(wide, code) { MAP_0F, PREFIX_F2, wide, code }
 #define F3_38(code)    { MAP_0F38, PREFIX_F3, 0, code }
-#define CUT(code)      F3_38(code) /* vpmovqd, vpmovdw, whose destination is encoded in ModRM.rm */
+#define CUT(code)      F3_38(code) /* vpmovqd and vpmovdw, which encode their destination in ModRM.rm */
 
 /* ---- pieces.c ---- */
 
@@ -43,9 +43,9 @@ void gpul_native_mask_or(struct run_compiler *c, unsigned k, unsigned s);
 void gpul_native_test_mask(struct run_compiler *c);
 /* Emit code that sets all 32-bit (wide: 64-bit) elements of vector register d to `bits`; it overwrites R9. */
 void gpul_native_set_all(struct run_compiler *c, unsigned d, uint64_t bits, bool wide);
-/* Return a vector register whose lower half is half h of a value: one of the value's registers, or `temp` with a copy of an upper half. */
+/* Return a vector register whose lower half is half h of a value: its own register, or `temp` with a copy of an upper half. */
 unsigned gpul_native_half(struct run_compiler *c, const uint8_t *parts, unsigned h, unsigned temp);
-/* Emit code that narrows the elements of two vector registers by op, and stores all of them in d. */
+/* Emit code that narrows the elements of two vector registers with op, and stores all of them in d. */
 void gpul_native_narrow_pair(struct run_compiler *c, struct vector_op op, unsigned d, unsigned low, unsigned high);
 /* Emit code that checks the result (r->check), and stores it in the program's register d. */
 void gpul_native_finish(struct run_compiler *c, const struct rule *r, opref d, struct value *result);

@@ -8,7 +8,7 @@ enum { ROW_BYTES = 2048 };
 
 unsigned gpul_native_weight(const struct insn *i)
 {
-	if (i->inner) /* an instruction with a guard is executed by its handler */
+	if (i->inner) /* an instruction with a guard (@p) is executed by its handler */
 		return 0;
 	return gpul_native_computes(i) ? 1 : gpul_native_accesses(i) ? 2 : 0;
 }
@@ -41,8 +41,8 @@ static void prepare_handler(struct run_compiler *c, uint32_t row)
 	gpul_code_set64(&c->code, RAX, address);
 }
 
-/* Emit a call of the handler of instruction `row`.  If it does not return the next instruction, the run returns what it has returned.  The
- * handler may overwrite all registers, so they are loaded again. */
+/* Emit a call of the handler of instruction `row`.  If the handler returns anything but the next instruction, the run returns the
+ * same.  The handler may overwrite all registers, so they are loaded again. */
 static void execute_by_handler(struct run_compiler *c, uint32_t row)
 {
 	size_t on;
@@ -103,7 +103,7 @@ static bool compile_row(struct run_compiler *c)
 	return note_slow_row(c);
 }
 
-/* Emit the end of a run: return the instruction after it, or, if that is a branch, jump to its handler. */
+/* Emit the end of a run: the code returns the next instruction, or, if that is a branch, jumps to its handler. */
 static void end_run(struct run_compiler *c, uint32_t n)
 {
 	if (c->ends_with_branch) {

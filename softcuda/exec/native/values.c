@@ -1,9 +1,9 @@
-/* values.c — which values the code of a run has in vector registers; loads and stores of predicates, which it does not keep. */
+/* values.c — decides which values a run keeps in vector registers; loads and stores predicates, which are not kept in registers. */
 #include "softcuda/exec/native/native_internal.h"
 
 static const struct vector_op load = { MAP_0F, NO_PREFIX, 0, 0x28 }, store32 = { MAP_0F, NO_PREFIX, 0, 0x29 },
 			      store64 = { MAP_0F, PREFIX_66, 1, 0x29 },
-			      store16 = { MAP_0F, PREFIX_F2, 1, 0x7f }; /* load, store32: vmovaps; store64: vmovapd; store16: vmovdqu16 */
+			      store16 = { MAP_0F, PREFIX_F2, 1, 0x7f }; /* vmovaps, vmovapd (store64), vmovdqu16 (store16) */
 
 enum { VECTOR_BYTES = 64 };
 
@@ -44,7 +44,7 @@ static unsigned take_register(struct run_compiler *c)
 	unsigned k;
 
 	if (!c->free)
-		release(c, oldest(c)); /* there is one, because an instruction uses less than half of the registers */
+		release(c, oldest(c)); /* a value is found, because an instruction uses less than half of the registers */
 	k = (unsigned)__builtin_ctz(c->free);
 	c->free &= ~(1u << k);
 	return k;
@@ -155,7 +155,7 @@ void gpul_native_combine_predicate(struct run_compiler *c, unsigned op, opref re
 	gpul_code_alu_memory(&c->code, op, R9, gpul_native_bank(ref), ref & ~3u);
 }
 
-/* With inactive lanes: (new & mask) | (old & ~mask). */
+/* If lanes are inactive, the new predicate is (new & mask) | (old & ~mask). */
 void gpul_native_store_predicate(struct run_compiler *c, opref ref)
 {
 	if ((ref & 3) == BANK_SCRATCH)

@@ -1,5 +1,5 @@
-/* approx_internal.h — sin, cos, lg2, ex2 and tanh of a float, without branches, so that the compiler can vectorise loops over lanes.  They
- * are Taylor polynomials in double, whose relative error is below 2^-33: almost all of the error comes from the final rounding to float. */
+/* approx_internal.h — sin, cos, lg2, ex2 and tanh of a float, without branches, so that the compiler can vectorise loops over lanes.
+ * Taylor polynomials in double have a relative error below 2^-33, so almost all of the error comes from the final rounding to float. */
 #ifndef GPULOAD_SOFTCUDA_EXEC_RUN_APPROX_INTERNAL_H
 #define GPULOAD_SOFTCUDA_EXEC_RUN_APPROX_INTERNAL_H
 
@@ -8,7 +8,7 @@
 /* Adding 1.5 * 2^52 to a double rounds it to an integer, which is then in the low bits of its fraction. */
 #define ROUNDER 0x1.8p52
 
-/* Return 2^x for |x| < 1000 as 2^n 2^f, with n the nearest integer: 2^n is an exponent field, 2^f = e^(f ln 2) a polynomial. */
+/* Return 2^x for |x| < 1000 as 2^n 2^f, n the nearest integer: 2^n is an exponent field, and 2^f = e^(f ln 2) a polynomial. */
 static inline double exp2_double(double x)
 {
 	const double shifted = x + ROUNDER, f = (x - (shifted - ROUNDER)) * 0x1.62e42fefa39efp-1;
@@ -43,9 +43,9 @@ static inline float approx_tanh(float x)
 	return x == x ? (f == 0 ? x : f) : x;
 }
 
-/* Return sin(x + quarter pi/2).  With the sum as (q + f) pi/2, |f| <= 1/2, the result is sin or cos of f pi/2, with a sign, by the low bits
- * of q.  x times 2/pi has 53 bits, so for |x| > 2^29 no bit of the result is right, and |x| > 2^50 counts as 0 (PTX has no error bound
- * beyond 2 pi). */
+/* Return sin(x + quarter pi/2).  The sum is (q + f) pi/2 with an integer q and |f| <= 1/2; the low bits of q say whether the result
+ * is sin or cos of f pi/2, and its sign.  The product of x and 2/pi has 53 bits, so for |x| > 2^29 no bit of the result is right, and
+ * x is replaced by 0 if |x| > 2^50 (PTX has no error bound beyond 2 pi). */
 static inline float sine_of(float x, unsigned quarter)
 {
 	const double turns = fabsf(x) < 0x1p50f ? (double)x * 0x1.45f306dc9c883p-1 : 0.0;
@@ -79,7 +79,7 @@ static inline float approx_cos(float x)
 	return sine_of(x, 1);
 }
 
-/* Return log2 x: with x = m 2^e and m in [sqrt(1/2), sqrt(2)), that is e + 2/ln2 atanh((m - 1) / (m + 1)). */
+/* Return log2 x: with x = m 2^e and m in [sqrt(1/2), sqrt(2)), log2 x is e + 2/ln2 atanh((m - 1) / (m + 1)). */
 static inline float approx_lg2(float x)
 {
 	const uint64_t u = bits_of64((double)x); /* a subnormal float becomes a normal double, so it needs no special case */

@@ -1,8 +1,8 @@
 /* float_internal.h — floating-point semantics of GPUs that CPUs do not have: flush to zero, saturation, one NaN pattern, rounding modes per
  * instruction.
  *
- * An f32 result that is NaN is 0x7fffffff, an f16 or bf16 result 0x7fff, as on GPUs; PTX ISA 9.7.3 does not specify the pattern. Only for
- * f64 it specifies payloads: see with_payload(). */
+ * An f32 result that is NaN is 0x7fffffff, an f16 or bf16 result 0x7fff, as on GPUs; PTX ISA 9.7.3 does not specify the pattern. It
+ * specifies NaN payloads only for f64: see with_payload(). */
 #ifndef GPULOAD_SOFTCUDA_EXEC_RUN_FLOAT_INTERNAL_H
 #define GPULOAD_SOFTCUDA_EXEC_RUN_FLOAT_INTERNAL_H
 
@@ -55,10 +55,10 @@ static inline float flush(float x)
 	return float_of((u & 0x7f800000) ? u : u & 0x80000000);
 }
 
-/* Apply .ftz to a result.  Observed on sm_90: a result becomes zero if it is less than 2^-126 after rounding to 24 bits with an unlimited
- * exponent range.  For example, 0x3f7fffff * 0x00800000 is (1 - 2^-24) * 2^-126: an IEEE subnormal rounds up to 2^-126, but the product
- * fits in 24 bits, so it becomes zero.  `scaled` is the result of the same operation times SCALE, which a float rounds to 24 bits (its
- * value does not matter for large operands). */
+/* Apply .ftz to a result.  Observed on sm_90: a result becomes zero if it is less than 2^-126 after rounding to 24 bits with an
+ * unlimited exponent range.  For example, 0x3f7fffff * 0x00800000 is (1 - 2^-24) * 2^-126: an IEEE subnormal rounds up to 2^-126, but
+ * the product fits in 24 bits, so it becomes zero.  `scaled` is the result of the same operation times SCALE, which is in the normal
+ * range, so that it is rounded to 24 bits; for large operands, `scaled` is not used. */
 #define SCALE 0x1p24f
 static inline float flush_result(float r, float scaled)
 {
@@ -76,10 +76,10 @@ static inline double quiet(double x)
 	return x == x ? x : double_of(bits_of64(x) | 0x0008000000000000);
 }
 
-/* Return r, a result in double; if it is NaN, return the first NaN among a, b and c, made quiet, or the CPU's NaN for 0 / 0.  PTX specifies
- * that the payload of a NaN operand is kept, but not of which one; CPUs choose by the order of operands, which compilers may change.
- * Observed on sm_90: the second operand has priority, then the third, then the first; in a division, the first operand has priority.
- * Callers pass the operands in this order of priority. */
+/* Return r, a result in double; if r is NaN, return the first NaN among a, b and c as a quiet NaN, or, if none of them is NaN, the
+ * CPU's NaN for 0 / 0.  PTX specifies that the payload of a NaN operand is kept, but not of which operand; CPUs choose by the order
+ * of the operands, which compilers may change. Observed on sm_90: the second operand has priority, then the third, then the first; in
+ * a division, the first operand has priority. Callers pass the operands in this order of priority. */
 static inline double with_payload(double r, double a, double b, double c)
 {
 	const uint64_t quiet = 0x0008000000000000;
@@ -101,7 +101,7 @@ static inline double saturate64(double x)
 /* Return the lesser operand, where -0 is less than +0.  If one is NaN, return the other; if both are NaN, return NaN. */
 static inline float min_f32(float x, float y)
 {
-	const float m = x < y ? x : y < x ? y : float_of(bits_of(x) | bits_of(y)); /* if equal, both are the same, or +0 and -0 */
+	const float m = x < y ? x : y < x ? y : float_of(bits_of(x) | bits_of(y)); /* equal operands are identical, or +0 and -0 */
 	return x != x ? canonical(y) : y != y ? x : m;
 }
 
@@ -111,7 +111,7 @@ static inline float max_f32(float x, float y)
 	return x != x ? canonical(y) : y != y ? x : m;
 }
 
-/* Return min or max with the modifiers in flags.  .xorsign.abs: min(|x|, |y|), with the XOR of the two signs. */
+/* Return min or max, with the modifiers in flags.  .xorsign.abs compares |x| and |y|; the sign of the result is the XOR of their signs. */
 INLINE float choose_f32(float x, float y, unsigned flags, bool want_max)
 {
 	if ((flags & FLAG_NAN) && (x != x || y != y))
@@ -123,7 +123,7 @@ INLINE float choose_f32(float x, float y, unsigned flags, bool want_max)
 	return xorsign && m == m ? float_of(bits_of(m) | sign) : m;
 }
 
-/* Like min_f32; if both operands are NaN, the result is the second one, made quiet: observed on sm_90. */
+/* Like min_f32; but if both operands are NaN, the result is the second one as a quiet NaN (observed on sm_90). */
 static inline double min_f64(double x, double y)
 {
 	const double m = x < y ? x : y < x ? y : double_of(bits_of64(x) | bits_of64(y));
@@ -136,8 +136,8 @@ static inline double max_f64(double x, double y)
 	return x != x ? quiet(y) : y != y ? x : m;
 }
 
-/* Return x as a float, rounded to odd: the last bit of an inexact result is set.  Then rounding the float again, to at least two bits
- * fewer, gives the same as rounding x once.  Source: Boldo, Melquiond, Emulation of FMA and correctly rounded sums, 2008. */
+/* Return x as a float, rounded to odd: the last bit of an inexact result is set.  Rounding this float again, to at least two bits
+ * fewer, gives the same result as rounding x once.  Source: Boldo, Melquiond, Emulation of FMA and correctly rounded sums, 2008. */
 static inline float odd_float(double x)
 {
 	const float f = (float)x;
@@ -170,7 +170,7 @@ static inline float odd_sum_f32(float p, float c)
 	return float_of(u);
 }
 
-/* Return a * b + c, rounded once.  Without FMA instructions, the product is exact in double, and the sum is rounded to odd. */
+/* Return a * b + c, rounded once.  Without FMA instructions, the product is exact in double, and the sum rounded to odd. */
 static inline float fma_f32(float a, float b, float c)
 {
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
@@ -186,7 +186,7 @@ static inline float fma_f32(float a, float b, float c)
  * so that the compiler moves no operation before round_by() or after round_nearest_again(). */
 static inline void set_rounding(unsigned round)
 {
-#if defined(__FMA__) /* with FMA instructions, no code uses the x87 unit, whose mode fesetround() also sets, slowly */
+#if defined(__FMA__) /* fesetround() is slower, because it also sets the mode of the x87 unit, which this build does not use */
 	static const uint8_t modes[] = { 0, 3, 1, 2 };
 	_mm_setcsr((_mm_getcsr() & ~(uint32_t)_MM_ROUND_MASK) | (uint32_t)modes[round] << 13);
 #else

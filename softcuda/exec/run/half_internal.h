@@ -1,7 +1,7 @@
 /* half_internal.h — conversions of floating-point formats of 16 bits and fewer, and tf32, to float or double, and back.
  *
  * Conversions of arrays of f16 and bf16 are vector code: n is a multiple of 8; conversions from float round to nearest even, and give
- * 0x7fff for every NaN.  For rare conversions, small_from_double() supports all formats and roundings. */
+ * 0x7fff for every NaN.  small_from_double() performs the rare conversions: it supports all formats and roundings. */
 #ifndef GPULOAD_SOFTCUDA_EXEC_RUN_HALF_INTERNAL_H
 #define GPULOAD_SOFTCUDA_EXEC_RUN_HALF_INTERNAL_H
 
@@ -21,8 +21,7 @@ static inline float f16_to_float(uint16_t h)
 	return float_of(sign | (magnitude >= 0x7c00 ? special : bits_of(scaled)));
 }
 
-/* Convert a float to f16, rounded to nearest even.  A subnormal result is rounded by adding 0.5: the sum has its last bit at 2^-24, like
- * f16. */
+/* Convert a float to f16, rounded to nearest even.  To round a subnormal result, 0.5 is added: the last bit of the sum is 2^-24. */
 static inline uint16_t f16_from_float(float x)
 {
 	const uint32_t u = bits_of(x), magnitude = u & 0x7fffffff, sign = u >> 16 & 0x8000;
@@ -93,7 +92,7 @@ static inline void narrow_bf16(uint16_t *h, const float *x, unsigned n)
 		h[k] = bf16_from_float(x[k]);
 }
 
-/* Convert halves to floats.  bf16 is a constant at every call, so that the compiler removes one branch. */
+/* Convert halves to floats.  Every call passes a constant for bf16, so that the compiler removes one branch. */
 static inline void widen_half(float *x, const uint16_t *h, unsigned n, bool bf16)
 {
 	if (bf16)
@@ -114,7 +113,7 @@ static inline void narrow_half(uint16_t *h, const float *x, unsigned n, bool bf1
 
 struct small_format {
 	uint8_t fraction_bits, exponent_bits, pad_bits; /* pad_bits: unused bits below the fraction (tf32) */
-	bool has_infinity;                              /* e4m3 has none: its only NaN has all bits set, its greatest value is 448 */
+	bool has_infinity;                              /* e4m3 has none: its only NaN has all bits set, and its greatest value is 448 */
 	uint32_t nan;
 };
 
@@ -157,8 +156,8 @@ static inline uint32_t greatest(const struct small_format *f)
 	return f->has_infinity ? all - ((uint32_t)1 << f->fraction_bits) : all - 1;
 }
 
-/* Convert x to format f, rounded as `round` says.  A result that is too large becomes infinity (e4m3: NaN), or, with satfinite or rounding
- * towards zero, the greatest finite value.  NaN becomes f->nan. */
+/* Convert x to format f, rounded as `round` says.  A result that is too large becomes infinity (e4m3: NaN), or, if satfinite is set
+ * or the rounding is towards zero, the greatest finite value.  NaN becomes f->nan. */
 static inline uint32_t small_from_double(double x, const struct small_format *f, unsigned round, bool satfinite)
 {
 	const uint64_t u = bits_of64(x), magnitude = u & INT64_MAX;

@@ -4,7 +4,7 @@
  *
  * is the complete handler of add.u32.  Each file of handlers is compiled once per instruction set (see engine_internal.h).  A handler is a
  * vectorised loop over all 32 lanes.  If some lanes are inactive, the loop writes to a temporary array, whose active lanes are then copied
- * to the destination.  As the expression is evaluated for inactive lanes, too, it must not trap (no x / 0). */
+ * to the destination.  Because the expression is also evaluated for inactive lanes, it must not trap (no x / 0). */
 #ifndef GPULOAD_SOFTCUDA_EXEC_RUN_LANES_INTERNAL_H
 #define GPULOAD_SOFTCUDA_EXEC_RUN_LANES_INTERNAL_H
 
@@ -23,7 +23,7 @@
 GPUL_ALU_OPS(X)
 #undef X
 
-/* d[lane] = t[lane] for the lanes of mask, with elements of 2 bytes (merge32: 4, merge64: 8); t is 64-byte aligned. */
+/* d[lane] = t[lane] for the lanes of mask, with elements of 2 bytes (merge32: 4 bytes, merge64: 8); t is 64-byte aligned. */
 static inline void merge16(uint32_t mask, uint16_t *d, const uint16_t *t)
 {
 #if defined(__AVX512BW__)
@@ -96,7 +96,7 @@ static inline void merge_lanes(uint32_t mask, void *d, const void *t, size_t ele
 
 #define OPERAND(T, name) const T *const name = __builtin_assume_aligned(opptr(w, i->name), 64)
 
-/* Handlers with one, two and three sources.  T: type of the destination; S: type of the sources. */
+/* Define handlers with one, two or three sources.  T: type of the destination; S: type of the sources. */
 #define UNARY(name, T, S, value) \
 	OP(name) \
 	{ \
@@ -121,7 +121,7 @@ static inline void merge_lanes(uint32_t mask, void *d, const void *t, size_t ele
 		MERGE_LANES(T, opptr(w, i->d), value); \
 		return i + 1; \
 	}
-/* Shifts, whose second source is always .u32. */
+/* Define a shift, whose second source is always .u32. */
 #define SHIFT(name, T, value) \
 	OP(name) \
 	{ \
@@ -130,7 +130,7 @@ static inline void merge_lanes(uint32_t mask, void *d, const void *t, size_t ele
 		MERGE_LANES(T, opptr(w, i->d), value); \
 		return i + 1; \
 	}
-/* mad.wide, whose third source is as wide as the destination. */
+/* Define mad.wide, whose third source is as wide as the destination. */
 #define WIDE_MAD(name, T, S, value) \
 	OP(name) \
 	{ \
@@ -143,7 +143,7 @@ static inline void merge_lanes(uint32_t mask, void *d, const void *t, size_t ele
 
 /* ---- predicates ------------------------------------------------------------------------------ */
 
-/* Return the results of a comparison, `bits`, combined with predicate c, as in setp.lt.and p, a, b, c. */
+/* Combine `bits`, the results of a comparison, with predicate c, as in setp.lt.and p, a, b, c. */
 static inline uint32_t combine(const struct warp *w, const struct insn *i, uint32_t bits)
 {
 	switch (i->flags & COMBINE_MASK) {
@@ -158,7 +158,7 @@ static inline uint32_t combine(const struct warp *w, const struct insn *i, uint3
 	}
 }
 
-/* Convert 32 results of a comparison (0 or -1) to a predicate: bit l is the sign of t[l]. */
+/* Convert 32 results of a comparison (each 0 or -1) to a predicate, whose bit l is the sign of t[l]. */
 static inline uint32_t signs16(const int16_t *t)
 {
 #if defined(__AVX512BW__)
@@ -226,8 +226,8 @@ static inline uint32_t signs64(const int64_t *t)
 		(bits) = signs##N(t_); \
 	} while (0)
 
-/* Define a function for all comparisons of type T; cmp: enum compare.  An unordered comparison of floats is the complement of the opposite
- * ordered comparison; CMP_NAN is the complement of CMP_NUM. */
+/* Define a function for all comparisons of type T; cmp is an enum compare.  The unordered comparison CMP_GEU (greater, equal or
+ * unordered) is the complement of CMP_LT, and so on; CMP_NAN is the complement of CMP_NUM. */
 /* clang-format off */
 #define COMPARE(name, T, N)                                                   \
 	static uint32_t name(const T *a, const T *b, unsigned cmp)            \

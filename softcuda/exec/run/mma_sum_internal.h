@@ -20,15 +20,15 @@
 enum {
 	NO_EXPONENT = -10000,         /* exponent of an element that is zero */
 	NOT_STORED = NO_EXPONENT - 1, /* exponent of an element that is zero because mma.sp does not store it */
-	ALL_ZERO = NO_EXPONENT / 2,   /* if the largest exponent is below this, all products are zero */
-	NARROW_EXPONENT = 50,         /* up to this exponent, a float can hold products and their scale */
+	ALL_ZERO = NO_EXPONENT / 2,   /* if the largest exponent of the products is below this, all products are zero */
+	NARROW_EXPONENT = 50,         /* up to this exponent, a float can hold the product of elements and scale */
 };
 
 struct operands {
 	float x[MAX_K][TILE_ROWS], y[MAX_K][TILE_COLUMNS];
 	int32_t xe[MAX_K][TILE_ROWS], ye[MAX_K][TILE_COLUMNS];
 	bool wide;    /* the exponent of an element is beyond NARROW_EXPONENT */
-	bool special; /* x or y has an element that is infinite or NaN; its exponent is NO_EXPONENT */
+	bool special; /* x or y has an infinite or NaN element; the exponent of such an element is NO_EXPONENT */
 };
 
 /* ---- operands ----------------------------------------------------------------------------------- */
@@ -97,7 +97,7 @@ static inline void find_exponents(const float *v, int32_t *e, unsigned n, int le
 
 /* ---- the sum of a block ------------------------------------------------------------------------------------------ */
 
-/* Round to float towards zero.  This is correct for subnormal results, too, which have fewer bits. */
+/* Round to float towards zero.  This is also correct for subnormal results, which have fewer bits. */
 static inline float towards_zero(double x)
 {
 	const float r = (float)x;
@@ -125,9 +125,9 @@ static inline float power_of_two_narrow(int e)
 	return float_of((uint32_t)(127 + e) << 23);
 }
 
-/* Define a function that adds n products of each row with one column of y to acc, and stores the sums as double.  least: least exponent of
- * acc; fraction: fraction_bits; real: the type in which a product, times its scale, is exact; lowest: lowest exponent for which the scale
- * is finite. */
+/* Define a function that adds n products of each row with one column of y to acc, and stores the sums as double.  least: the least
+ * exponent that acc can have; fraction: fraction_bits; real: a type in which the product of two elements and the scale is exact;
+ * lowest: the lowest exponent for which the scale is finite. */
 #define SUM_BLOCK(name, real, power, lowest) \
 	static inline void name(const struct operands *o, unsigned from, unsigned n, unsigned column, int least, int fraction, \
 				const float acc[TILE_ROWS], double sum[TILE_ROWS]) \
@@ -177,11 +177,11 @@ static inline void add_block(const struct operands *o, const struct mma_sum *m, 
 		narrow_f16(h, r, TILE_ROWS);
 		widen_f16(r, h, TILE_ROWS);
 	}
-	for (unsigned k = 0; k < TILE_ROWS; k++) /* a sum of zero is +0, even if it was negative before it was rounded */
+	for (unsigned k = 0; k < TILE_ROWS; k++) /* a sum of zero is +0, even if it was negative before the rounding */
 		acc[k] = fabsf(acc[k]) < INFINITY ? (r[k] == 0 ? 0 : r[k]) : acc[k] != acc[k] ? float_of(0x7fffffff) : acc[k];
 }
 
-/* Return NaN or infinity if c or one of n products, from k = `from` on, makes the sum NaN or infinite; otherwise return `sum`. */
+/* Return NaN or infinity if the accumulator c or one of n products, from k = `from` on, makes the sum NaN or infinite; else `sum`. */
 static inline float special_sum(const struct operands *o, unsigned from, unsigned n, unsigned row, unsigned column, float c, float sum)
 {
 	bool nan = c != c, up = c == INFINITY, down = c == -INFINITY;
@@ -199,7 +199,7 @@ static inline float special_sum(const struct operands *o, unsigned from, unsigne
 	return nan || (up && down) ? float_of(0x7fffffff) : up ? INFINITY : down ? -INFINITY : sum;
 }
 
-/* Replace infinities and NaNs by zero, because the sum is first computed without them; special_sum() adds them. */
+/* Replace infinite and NaN elements by zero: the sum is first computed without them, and special_sum() takes them into account later. */
 static inline void hide_specials(struct operands *o, unsigned n)
 {
 	for (unsigned k = 0; k < n; k++) {
@@ -210,7 +210,7 @@ static inline void hide_specials(struct operands *o, unsigned n)
 	}
 }
 
-/* Add the products of n_k elements to d[column][row], which initially contains C. */
+/* Add the products of n_k elements to d[column][row], which contains C when this is called. */
 static inline void sum_tile(struct operands *o, const struct mma_sum *m, bool half, unsigned n_k, float d[TILE_COLUMNS][TILE_ROWS])
 {
 	struct operands all;

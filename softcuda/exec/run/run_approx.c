@@ -19,7 +19,7 @@
 #include "softcuda/exec/run/approx_internal.h"
 #include "softcuda/exec/run/lanes_internal.h"
 
-/* d = value(a); with .ftz a subnormal operand or result is replaced by zero. */
+/* Define a handler: d = value(a); with .ftz, a subnormal operand or result is replaced by zero. */
 #define APPROX(name, value) \
 	OP(name) \
 	{ \
@@ -47,10 +47,10 @@ static inline float reciprocal_root(float x)
 }
 
 #if defined(__AVX512F__)
-/* Like reciprocal_root(), but without a division and a square root, which take 4 times as long.  The CPU's approximation y0 of 1 / sqrt(x)
- * has a relative error below 2^-14; with e = 1 - x y0^2, y0 (1 - e)^(-1/2) is computed as a series, with a relative error below 2^-51.
- * Rounded to float, the results equal those of reciprocal_root() for all floats: tests/softcuda/exec/alu/test_alu_approx.c compares
- * them. */
+/* Like reciprocal_root(), but without a division and a square root, which take 4 times as long.  The CPU's approximation y0 of 1 /
+ * sqrt(x) has a relative error below 2^-14; with e = 1 - x y0^2, y0 (1 - e)^(-1/2) is computed as a series, with a relative error
+ * below 2^-51. Rounded to float, the results are equal to those of reciprocal_root() for all floats, as
+ * tests/softcuda/exec/alu/test_alu_approx.c checks. */
 static inline void reciprocal_roots(float r[LANES], const float x[LANES])
 {
 	for (unsigned l = 0; l < LANES; l += 8) {
@@ -123,7 +123,7 @@ static inline float divide(float x, float y)
 DIVIDE(DIV_APPROX, divide_fast)
 DIVIDE(DIV_FULL, divide)
 
-/* Keep the upper 32 bits, because the approximate f64 instructions read and compute only these. */
+/* Clear the lower 32 bits, because the approximate f64 instructions read and compute only the upper ones. */
 static inline double upper_half(double x)
 {
 	return double_of(bits_of64(x) & 0xffffffff00000000);

@@ -1,4 +1,4 @@
-/* run_bits.c — handlers of logic, shifts, bit fields, byte permutation: PTX ISA 9.7.1 (bit part), 9.7.8. */
+/* run_bits.c — handlers of logic, shifts, bit fields, byte permutation: PTX ISA 9.7.1 (bit fields) and 9.7.8. */
 #include "softcuda/exec/run/lanes_internal.h"
 
 /* ---- logic and shifts ------------------------------------------------------------------------ */
@@ -83,7 +83,7 @@ static inline uint32_t permute(uint64_t bytes, uint32_t selector)
 	for (unsigned k = 0; k < 4; k++) {
 		const uint32_t s = selector >> 4 * k;
 		uint32_t byte = (uint32_t)(bytes >> 8 * (s & 7)) & 0xff;
-		if (s & 8) /* bit 3 of the nibble: replicate the sign of the byte */
+		if (s & 8) /* if bit 3 of the nibble is set, replicate the sign of the byte */
 			byte = (byte >> 7) * 0xff;
 		d |= byte << 8 * k;
 	}
@@ -136,8 +136,8 @@ UNARY(CLZ_64, uint32_t, uint64_t, CLZ64(a[l]))
 UNARY(BREV_32, uint32_t, uint32_t, reverse_bits(a[l]))
 UNARY(BREV_64, uint64_t, uint64_t, (uint64_t)reverse_bits((uint32_t)a[l]) << 32 | reverse_bits((uint32_t)(a[l] >> 32)))
 
-/* bfind: return the position of the highest bit of x that is set; all ones if x is 0.  .shiftamt: the left shift that moves the bit to the
- * top.  The caller has made x non-negative. */
+/* bfind: return the position of the highest bit of x that is set; all ones if x is 0.  With shiftamt, return the left shift that
+ * moves this bit to the top.  The caller has complemented a negative x, as bfind does. */
 static inline uint32_t find_highest_set(uint64_t x, unsigned bits, bool shiftamt)
 {
 	if (x == 0)
@@ -151,8 +151,8 @@ UNARY(BFIND_S32, uint32_t, int32_t, find_highest_set((uint32_t)FROM_SIGN(a[l]), 
 UNARY(BFIND_U64, uint32_t, uint64_t, find_highest_set(a[l], 64, i->flags &BFIND_SHIFTAMT))
 UNARY(BFIND_S64, uint32_t, int64_t, find_highest_set((uint64_t)FROM_SIGN(a[l]), 64, i->flags &BFIND_SHIFTAMT))
 
-/* fns d, mask, base, offset: the offset-th set bit at or above (offset > 0) or at or below
- * (offset < 0) base; offset 0: base itself, if that bit is set; all ones if there is no such bit. */
+/* fns d, mask, base, offset: d is the position of the offset-th set bit at or above base (offset > 0) or at or below base (offset <
+ * 0); with offset 0, it is base, if that bit is set.  d is all ones if there is no such bit. */
 static uint32_t find_nth_set(uint32_t mask, uint32_t base, int32_t offset)
 {
 	if (base > 31)
@@ -175,8 +175,7 @@ TERNARY(FNS, uint32_t, uint32_t, find_nth_set(a[l], b[l], (int32_t)c[l]))
 #define LOW_BYTE(x) ((x) & 0xff)
 #define WHOLE(x)    (x)
 
-/* bfe: bits of the field beyond the top of x are the sign bit (signed) or zero.  x is sign-extended to 64 bits, so that shifts produce
- * these bits. */
+/* bfe: bits of the field above the top of x are the sign bit (signed) or zero.  x is sign-extended, so that shifts produce them. */
 static inline uint64_t extract_signed_field(int64_t x, uint32_t at, uint32_t length)
 {
 	const int64_t field = x >> (at < 63 ? at : 63);
@@ -226,7 +225,7 @@ static inline uint64_t insert_field(uint64_t field, uint64_t into, uint32_t at, 
 BFI(BFI_32, uint32_t, LOW_BYTE)
 BFI(BFI_64, uint64_t, WHOLE)
 
-/* bmsk d, position, length: `length` ones from position.  .clamp: 0 if the position is beyond 31; .wrap: position and length modulo 32. */
+/* bmsk d, position, length: d has `length` ones, the lowest at `position`.  .clamp: 0 if position > 31; .wrap: both modulo 32. */
 static inline uint32_t bit_mask(uint32_t at, uint32_t length)
 {
 	if (at > 31 || length == 0)
@@ -273,7 +272,7 @@ static inline uint32_t dot4(uint32_t a, uint32_t b, unsigned flags)
 
 static inline uint32_t dot2(uint32_t a, uint32_t b, unsigned flags)
 {
-	int32_t sum = 0; /* does not overflow: at most 2 * 65535 * 255 */
+	int32_t sum = 0; /* cannot overflow: at most 2 * 65535 * 255 */
 	for (unsigned k = 0; k < 2; k++)
 		sum += half_of(a, k, flags & DP_A_SIGNED) * byte_of(b, k + ((flags & DP_HI) ? 2 : 0), flags & DP_B_SIGNED);
 	return (uint32_t)sum;

@@ -8,8 +8,8 @@
 __extension__ typedef __int128 int128;
 __extension__ typedef unsigned __int128 uint128;
 
-/* Define a handler.  T: type of the registers; W: a type of twice the width, in which `total` does not overflow; no_carry: the carries if
- * the instruction does not read w->cc. */
+/* Define a handler.  T: type of the registers; W: a type of twice the width, in which `total` does not overflow; no_carry: the
+ * carry-in bits to use if the instruction does not read w->cc. */
 #define CARRY(name, T, W, bits, no_carry, total) \
 	OP(name) \
 	{ \
@@ -34,7 +34,7 @@ CARRY(ADDC_64, uint64_t, uint128, 64, 0, (uint128)a[l] + b[l] + CARRY_L)
 CARRY(SUBC_32, uint32_t, uint64_t, 32, ALL_LANES, (uint64_t)a[l] + (uint32_t)~b[l] + CARRY_L)
 CARRY(SUBC_64, uint64_t, uint128, 64, ALL_LANES, (uint128)a[l] + (uint64_t)~b[l] + CARRY_L)
 
-/* mad: the low or high half of the product, plus c, with carry. */
+/* Define mad with carry: d = the low or high half of the product, plus c, plus the carry. */
 #define MADC(name, T, W, bits, half) \
 	OP(name) \
 	{ \

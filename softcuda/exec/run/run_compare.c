@@ -1,7 +1,7 @@
 /* run_compare.c — handlers of setp, set, testp: PTX ISA 9.7.5, 9.7.6, 9.7.3.1.
  *
- * SETP_LT_S32 and similar handlers are for setp without modifiers.  SETP_ANY, with the comparison in insn->n, is for setp with a combining
- * predicate, p|q, .ftz or an unordered comparison; SET_ANY for set. */
+ * SETP_LT_S32 and similar handlers are for setp without modifiers.  SETP_ANY, which reads the comparison from insn->n, is for setp
+ * with a combining predicate, p|q, .ftz or an unordered comparison; SET_ANY is for set. */
 #include "softcuda/exec/run/float_internal.h"
 #include "softcuda/exec/run/lanes_internal.h"
 
@@ -107,8 +107,8 @@ ANY(64)
 
 /* ---- testp -------------------------------------------------------------------------------------- */
 
-/* Returns true if the number has the property.  magnitude: its bits without sign; infinity: the bits of infinity; least: the bits of
- * the least normal number. */
+/* Returns true if the number has the property.  magnitude: its bits without sign; infinity, least: bits of infinity and of the least
+ * normal. */
 static inline bool has_property(uint64_t magnitude, uint64_t infinity, uint64_t least, unsigned property)
 {
 	switch (property) {
@@ -121,7 +121,7 @@ static inline bool has_property(uint64_t magnitude, uint64_t infinity, uint64_t 
 	case TEST_NOTANUMBER:
 		return magnitude > infinity;
 	case TEST_NORMAL:
-		return (magnitude >= least || magnitude == 0) && magnitude < infinity; /* testp.normal, which is true for 0, too */
+		return (magnitude >= least || magnitude == 0) && magnitude < infinity; /* testp.normal, which is also true for 0 */
 	default:
 		return magnitude < least && magnitude != 0;
 	}

@@ -131,7 +131,7 @@ HANDLER(TRAP)
 			       i->n ? "brkpt: no debugger is attached" : "trap executed");
 }
 
-/* An instruction that the interpreter does not implement, in a function that was called through a pointer (decode/decode_reach.c). */
+/* The handler of an instruction that is not implemented, in a function that was called through a pointer (decode/decode_reach.c). */
 HANDLER(REFUSED)
 {
 	struct warp_state *s = state_of(w);
@@ -144,8 +144,8 @@ HANDLER(REFUSED)
 					       sizeof name));
 }
 
-/* A warp times one sleep at a time; a second sleep of diverged lanes, and a short sleep, only let other warps run, which takes about
- * SHORT_SLEEP_NS.  PTX allows any duration from 0 to twice the operand. */
+/* A warp measures only one sleep at a time.  A second sleep, of diverged lanes, and a short sleep only let other warps run, which
+ * takes about SHORT_SLEEP_NS.  PTX allows any duration from 0 to twice the operand. */
 HANDLER(NANOSLEEP)
 {
 	enum { SHORT_SLEEP_NS = 1000, MOST_SLEEP_NS = 1000000 };

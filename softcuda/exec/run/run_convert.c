@@ -1,8 +1,8 @@
 /* run_convert.c — handlers of cvt and cvt.pack: PTX ISA 9.7.9.21, 9.7.9.22.
  *
- * Frequent pairs of types have a handler of their own, a vectorised loop.  CVT_ANY handles all other conversions, with every rounding,
- * .sat, .ftz and .relu: it converts each lane to an intermediate value that represents every source exactly (a 64-bit integer with its
- * signedness, or a double), and that to the destination.
+ * Frequent pairs of types have a handler of their own, a vectorised loop.  CVT_ANY handles all other conversions, with every
+ * rounding, .sat, .ftz and .relu: it converts the source to an intermediate value that represents it exactly (a 64-bit integer with a
+ * flag for its sign, or a double), and that value to the destination.
  *
  * Operands have the width of their type (8-bit types: 16 bits), because decoding inserts truncations and extensions. */
 #include "softcuda/exec/run/half_internal.h"
@@ -40,7 +40,7 @@ UNARY(CVT_F64_U64, double, uint64_t, a[l])
 UNARY(CVT_F64_S16, double, int16_t, a[l])
 UNARY(CVT_F64_U16, double, uint16_t, a[l])
 UNARY(CVT_F64_F32, double, float, (double)a[l])
-/* A NaN keeps its sign and the upper bits of its fraction: so do CPUs, and so was observed on sm_90. */
+/* A NaN keeps its sign and the upper bits of its fraction, on CPUs and (observed) on sm_90. */
 UNARY(CVT_F32_F64, float, double, (float)a[l])
 
 /* ---- float to integer ------------------------------------------------------------------------------------- */
@@ -62,7 +62,7 @@ static inline uint32_t truncate_u32(float x)
 
 UNARY(CVT_RZI_S32_F32, int32_t, float, truncate_s32(a[l]))
 UNARY(CVT_RZI_U32_F32, uint32_t, float, truncate_u32(a[l]))
-/* rintf() rounds to nearest, as .rni does: handlers that change the rounding mode restore it. */
+/* rintf() rounds to nearest, as .rni requires, because handlers that change the rounding mode of the CPU restore it. */
 UNARY(CVT_RNI_S32_F32, int32_t, float, truncate_s32(rintf(a[l])))
 UNARY(CVT_RMI_S32_F32, int32_t, float, truncate_s32(floorf(a[l])))
 UNARY(CVT_RPI_S32_F32, int32_t, float, truncate_s32(ceilf(a[l])))
@@ -70,7 +70,7 @@ UNARY(CVT_RNI_U32_F32, uint32_t, float, truncate_u32(rintf(a[l])))
 UNARY(CVT_RMI_U32_F32, uint32_t, float, truncate_u32(floorf(a[l])))
 UNARY(CVT_RPI_U32_F32, uint32_t, float, truncate_u32(ceilf(a[l])))
 
-/* Convert f64 to s32, truncated: a NaN becomes the integer with only the highest bit set, unlike a NaN of f32. */
+/* Convert f64 to s32, truncated: a NaN becomes 0x80000000, whereas a NaN of f32 becomes 0. */
 static inline int32_t truncate_s32_f64(double x)
 {
 	const double low = x > -0x1p31 ? x : -0x1p31;
@@ -96,9 +96,9 @@ UNARY(CVT_RZI_U32_F64, uint32_t, double, truncate_u32_f64(a[l]))
 UNARY(CVT_RZI_S64_F64, int64_t, double, truncate_s64_f64(a[l]))
 UNARY(CVT_RZI_S64_F32, int64_t, float, truncate_s64_f64(a[l]))
 
-/* ---- float to an integer of the same type, and .sat --------------------------------------------------------- */
+/* ---- float to an integral value of the same type, and .sat -------------------------------------------------- */
 
-/* Return the rounded value with the sign of the source: -0.3 becomes -0. */
+/* Return the rounded value with the sign of the source, so that -0.3 becomes -0. */
 static inline float integral_f32(float source, float rounded)
 {
 	return canonical(float_of((bits_of(rounded) & 0x7fffffff) | (bits_of(source) & 0x80000000)));
@@ -117,7 +117,7 @@ UNARY(CVT_RNI_F64_F64, double, double, integral_f64(a[l], rint(a[l])))
 UNARY(CVT_RZI_F64_F64, double, double, integral_f64(a[l], trunc(a[l])))
 UNARY(CVT_RMI_F64_F64, double, double, integral_f64(a[l], floor(a[l])))
 UNARY(CVT_RPI_F64_F64, double, double, integral_f64(a[l], ceil(a[l])))
-/* The conversions whose result depends on .ftz, and that have handlers of their own: with .ftz. */
+/* Conversions with a handler of their own whose result depends on .ftz, and those with .sat. */
 UNARY(CVT_RMI_FTZ_F32_F32, float, float, integral_f32(a[l], floorf(flush(a[l]))))
 UNARY(CVT_RPI_FTZ_F32_F32, float, float, integral_f32(a[l], ceilf(flush(a[l]))))
 UNARY(CVT_SAT_F32_F32, float, float, saturate(a[l]))
@@ -152,7 +152,7 @@ UNARY(CVT_F32_BF16, uint32_t, uint16_t, (uint32_t)a[l] << 16)
 
 /* ---- pairs, to nearest ----------------------------------------------------------------------------------- */
 
-/* Store pairs in d: `high`, from source a, becomes the upper halves, `low`, from source b, the lower ones. */
+/* Store pairs in register d: the upper halves are `high`, from source a, and the lower halves `low`, from source b. */
 static inline void store_pairs(struct warp *w, opref d, const uint16_t *high, const uint16_t *low)
 {
 	MERGE_LANES(uint32_t, opptr(w, d), (uint32_t)high[l] << 16 | low[l]);
@@ -180,11 +180,11 @@ OP(CVT_BF16X2_F32)
 	return i + 1;
 }
 
-/* Convert to e4m3 or e5m2 with .satfinite: a value that is too large becomes the greatest one, NaN becomes 0x7f.  A subnormal result is
- * rounded by adding a power of two: the sum has its last bit where the result has it. */
+/* Convert to e4m3 or e5m2 with .satfinite: a value that is too large becomes the greatest one, NaN becomes 0x7f.  A subnormal result
+ * is rounded by adding a power of two, chosen so that the last bit of the sum is the last bit of the result. */
 static inline uint16_t f8_from_float(float x, bool e5m2)
 {
-	const unsigned drop = e5m2 ? 21 : 20; /* number of the 23 fraction bits of a float to drop */
+	const unsigned drop = e5m2 ? 21 : 20; /* how many of the 23 fraction bits of a float are dropped */
 	const float move = e5m2 ? 0x1p7f : 0x1p14f, least_normal = e5m2 ? 0x1p-14f : 0x1p-6f;
 	const uint32_t top = e5m2 ? 0x7b : 0x7e, u = bits_of(x), magnitude = u & 0x7fffffff;
 	const uint32_t rounded = (magnitude + (1u << (drop - 1)) - 1 + (magnitude >> drop & 1)) >> drop;
@@ -195,7 +195,7 @@ static inline uint16_t f8_from_float(float x, bool e5m2)
 	return (uint16_t)(magnitude > 0x7f800000 ? 0x7f : f | (u >> 24 & 0x80));
 }
 
-/* Convert the sources of a pair to floats: two registers, or the halves of one. */
+/* Convert the sources of a pair to floats: they are two registers, or the two halves of one register. */
 static inline void pair_as_floats(const struct warp *w, const struct insn *i, const struct conversion *cv, float high[LANES],
 				  float low[LANES])
 {
@@ -233,7 +233,7 @@ OP(CVT_F8X2)
 	return i + 1;
 }
 
-/* Convert e4m3 to f16: 8 is added to the exponent; the seven subnormal numbers, which have one to three bits, become normal. */
+/* Convert e4m3 to f16: 8 is added to the exponent; the seven subnormal numbers become normal. */
 static inline uint16_t e4m3_to_f16(unsigned e)
 {
 	const unsigned magnitude = e & 0x7f;
@@ -266,7 +266,7 @@ OP(CVT_F16X2_E5M2X2)
 
 /* ---- any pair of types ------------------------------------------------------------------------------------ */
 
-/* A source value: x if is_float, else `integer`.  For f32, f16 and bf16, `integer` has the bits of the value. */
+/* A source value: x if is_float is set, else `integer`.  If the source is f32, f16 or bf16, `integer` also holds its bits. */
 struct value {
 	bool is_float, is_signed;
 	uint64_t integer;
@@ -337,7 +337,6 @@ static struct value load_value(const struct conversion *cv, const void *slot, un
 	return v;
 }
 
-/* Return the number of bits, and signedness, of an integer kind. */
 static unsigned int_bits(unsigned kind)
 {
 	return 8u << (kind - KIND_U8) / 2;
@@ -362,8 +361,7 @@ static double round_to_integer(double x, unsigned round)
 	}
 }
 
-/* PTX ISA, cvt: values out of range become the greatest or least integer; NaN gives 0, but 1 << (bits - 1) if the source is f64 or the
- * destination has 64 bits. */
+/* PTX ISA, cvt: values out of range become the greatest or least integer; NaN gives 0; from f64 or to 64 bits, 1 << (bits - 1). */
 static uint64_t integer_from_float(const struct conversion *cv, double x)
 {
 	const unsigned bits = int_bits(cv->to);
@@ -421,7 +419,7 @@ static double double_from_integer(const struct conversion *cv, struct value v)
 	return huge ? 2 * r : r;
 }
 
-/* Apply .sat, .relu and rounding to an integral value (.rni ...); rounding to the destination's format comes later. */
+/* Apply .sat, .relu and rounding to an integral value (.rni ...); the caller rounds to the destination's format later. */
 static double float_adjusted(const struct conversion *cv, double x)
 {
 	if (cv->round >= CONVERT_RNI)
@@ -442,7 +440,7 @@ static uint32_t tf32_of_nan(const struct conversion *cv, uint32_t u)
 	return cv->satfinite && (r & 0x7f800000) == 0x7f800000 ? r - unit : r;
 }
 
-/* Return a double NaN in a narrower format.  Observed on sm_90: it keeps its sign and the upper bits of its fraction. */
+/* Convert a NaN from double to a narrower format.  Observed on sm_90: it keeps its sign and the upper bits of its fraction. */
 static uint32_t narrow_nan(double x, const struct small_format *f)
 {
 	const uint64_t u = bits_of64(quiet(x));
@@ -451,7 +449,6 @@ static uint32_t narrow_nan(double x, const struct small_format *f)
 	return (uint32_t)(u >> 63) << (f->exponent_bits + f->fraction_bits) | (magnitude & most);
 }
 
-/* Return a NaN in a format of at most 32 bits. */
 static uint32_t nan_bits(const struct conversion *cv, struct value v)
 {
 	if (cv->to == KIND_TF32)
@@ -461,7 +458,7 @@ static uint32_t nan_bits(const struct conversion *cv, struct value v)
 	return cv->from == KIND_F64 ? narrow_nan(v.x, format_of(cv->to)) : format_of(cv->to)->nan;
 }
 
-/* Return the result of cvt.ftz: tiny results become zero, as in flush_result(). */
+/* Return the result of cvt.ftz: results that flush_result() in float_internal.h would flush become zero. */
 static uint32_t flushed_bits(uint32_t u, double x, unsigned round)
 {
 	const uint32_t scaled = small_from_double(x * (double)SCALE, &format_f32, round, false);
@@ -529,8 +526,8 @@ OP(CVT_ANY)
 	return i + 1;
 }
 
-/* cvt.rn.f16x2.f32 d, a, b and similar: a is converted to the upper half of d, b to the lower half.  With one source (f16x2 to e4m3x2), the
- * two halves of a are converted. */
+/* cvt.rn.f16x2.f32 d, a, b and similar: a becomes the upper half of d, b the lower half.  With one source (f16x2), its halves are
+ * converted. */
 OP(CVT_PAIR)
 {
 	struct conversion cv;
@@ -568,8 +565,8 @@ OP(CVT_UNPAIR)
 	return i + 1;
 }
 
-/* cvt.pack.sat.T.s32 d, a, b{, c}: d is c shifted up, then a, then b, both saturated to type T.
- * insn->n: bits of a part (16: there is no c); insn->imm: 1 if T is signed. */
+/* cvt.pack.sat.T.s32 d, a, b{, c}: d has, from the top, the bits of c that fit, then a, then b, both saturated to type T.  insn->n:
+ * number of bits of T (16: there is no c); insn->imm: 1 if T is signed. */
 OP(CVT_PACK)
 {
 	const unsigned bits = i->n;

@@ -1,8 +1,8 @@
 /* run_float.c — handlers of correctly rounded f32 and f64 arithmetic: PTX ISA 9.7.3.
  *
- * add, sub, mul, fma, div, rcp and sqrt use CPU instructions: IEEE 754 defines
- * the result, and GPUs since sm_20 comply.  Handlers whose name ends in ANY implement the other
- * roundings, .ftz and .sat: vectorised for f32, because the frequent expf() contains fma.rm, lane by lane for f64. */
+ * add, sub, mul, fma, div, rcp and sqrt use CPU instructions: IEEE 754 defines the result, and GPUs since sm_20 comply.  Handlers
+ * whose name ends in ANY implement the other roundings, .ftz and .sat: for f32 they are vectorised, because the code of the often
+ * used expf() contains fma.rm; for f64 they work lane by lane. */
 #include "softcuda/exec/run/float_internal.h"
 #include "softcuda/exec/run/lanes_internal.h"
 
@@ -16,7 +16,7 @@ BINARY(DIV_F32, float, float, canonical(a[l] / b[l]))
 UNARY(RCP_F32, float, float, canonical(1.0f / a[l]))
 UNARY(SQRT_F32, float, float, canonical(__builtin_sqrtf(a[l])))
 
-/* A sum that is subnormal is exact, so flush() of the result is correct, and flush_result() is not needed. */
+/* A subnormal sum is always exact, so flush() of the result is correct, and the slower flush_result() is not needed. */
 BINARY(ADD_F32_FTZ, float, float, canonical(flush(flush(a[l]) + flush(b[l]))))
 BINARY(SUB_F32_FTZ, float, float, canonical(flush(flush(a[l]) - flush(b[l]))))
 
@@ -33,10 +33,10 @@ static inline float fma_ftz(float x, float y, float z)
 BINARY(MUL_F32_FTZ, float, float, canonical(mul_ftz(flush(a[l]), flush(b[l]))))
 TERNARY(FMA_F32_FTZ, float, float, canonical(fma_ftz(flush(a[l]), flush(b[l]), flush(c[l]))))
 
-/* A compiler barrier: computations that read or write *x are not moved across it, to where another rounding mode is set. */
+/* A compiler barrier: it keeps computations that read or write *x in the part of the code with the right rounding mode. */
 #define KEEP_HERE(x) __asm__ volatile("" : : "r"(x) : "memory")
 
-/* The operands x, y, z of all lanes, and room for the results r.  `scaled`: see flush_result(). */
+/* The operands x, y, z and the results r of all lanes (two per lane for f32x2); `scaled`: see flush_result(). */
 struct f32_work {
 	_Alignas(64) float x[2 * LANES], y[2 * LANES], z[2 * LANES], r[2 * LANES], scaled[2 * LANES];
 };
@@ -63,7 +63,7 @@ INLINE void finish_f32(struct f32_work *k, unsigned n, unsigned flags)
 			k->r[l] = canonical(k->r[l]);
 }
 
-/* Define k, and compute its results k.r for n lanes; the expressions value and scaled_value use x, y, z and r of lane l. */
+/* Define a struct f32_work k, and compute k.r for n lanes; the expressions value and scaled_value use x, y, z and r of lane l. */
 #define WORK_F32(n, sources, value, scaled_value) \
 	struct f32_work k; \
 	const bool ftz = i->flags & FLAG_FTZ; \
@@ -152,8 +152,8 @@ static inline bool any_nan(const double r[LANES])
 #endif
 }
 
-/* Define a handler.  with_payload() is called only if a result is NaN, which is rare; first, second, third: the operands in the order of
- * priority of their payloads. */
+/* Define a handler.  with_payload() is called only if a result is NaN, which is rare; first, second, third: the operands in the order
+ * in which their payloads have priority. */
 #define PLAIN_F64(name, sources, value, first, second, third) \
 	OP(name) \
 	{ \
@@ -206,7 +206,7 @@ ANY_F64(SQRT_F64_ANY, 1, sqrt(x), a, a, a)
 
 BINARY(MIN_F64, double, double, min_f64(a[l], b[l]))
 BINARY(MAX_F64, double, double, max_f64(a[l], b[l]))
-/* Observed on sm_90: additions, as for f32; a NaN keeps its sign and becomes quiet. */
+/* Observed on sm_90: neg and abs are additions, as for f32; a NaN keeps its sign and becomes quiet. */
 UNARY(NEG_F64, double, double, a[l] == a[l] ? double_of(bits_of64(a[l]) ^ (uint64_t)1 << 63) : quiet(a[l]))
 UNARY(ABS_F64, double, double, a[l] == a[l] ? fabs(a[l]) : quiet(a[l]))
 BINARY(COPYSIGN_F64, uint64_t, uint64_t, (a[l] & (uint64_t)1 << 63) | (b[l] & INT64_MAX))

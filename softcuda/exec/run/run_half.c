@@ -1,9 +1,10 @@
 /* run_half.c — handlers of f16, f16x2, bf16, bf16x2: PTX ISA 9.7.4, 9.7.6 (comparisons), 9.7.3 (mixed precision).
  *
- * An f16x2 register of 32 lanes is an array of 64 halves, so the packed forms are the scalar forms with n = 64.  Sums of two halves, and
- * products of f16, are computed in float and rounded again: float has more than twice as many bits, so the second rounding gives the same
- * as one rounding (Figueroa, When is double rounding innocuous?, 1995).  Products of f16 are exact in float, and a fused sum is rounded to
- * odd.  Products of bf16 may be too small for float: then they are computed in double, and the intermediate float is rounded to odd. */
+ * An f16x2 register of 32 lanes is an array of 64 halves, so the packed forms are the scalar forms with n = 64.  Sums of two halves,
+ * and products of f16, are computed in float and rounded again: float has more than twice as many bits, so the second rounding gives
+ * the same result as a single rounding (Figueroa, When is double rounding innocuous?, 1995).  Products of f16 are exact in float, and
+ * a fused sum is rounded to odd.  Products of bf16 may be too small for float; these are computed in double, and rounded to odd when
+ * they are converted to float. */
 #include "softcuda/exec/run/approx_internal.h"
 #include "softcuda/exec/run/half_internal.h"
 #include "softcuda/exec/run/lanes_internal.h"
@@ -16,14 +17,14 @@ INLINE void flush_below(float least, float *x, unsigned n)
 		x[k] = fabsf(x[k]) < least ? copysignf(0.0f, x[k]) : x[k];
 }
 
-/* Apply .ftz to operands.  For bf16 only ex2 supports .ftz. */
+/* Apply .ftz to operands.  Of the bf16 instructions, only ex2 supports .ftz. */
 INLINE void flush_halves(float *x, unsigned n, bool bf16)
 {
 	flush_below(bf16 ? 0x1p-126f : 0x1p-14f, x, n);
 }
 
-/* Apply .ftz to results before the final rounding: as in flush_result(), a result becomes zero if it is subnormal after rounding with an
- * unlimited exponent range.  For f16, that is below 2^-14 - 2^-26, the tie that rounds up to 2^-14. */
+/* Apply .ftz to results before the final rounding: as in flush_result(), a result becomes zero if it is subnormal after rounding with
+ * an unlimited exponent range.  For f16, these are the results below 2^-14 - 2^-26, the tie that rounds up to 2^-14. */
 INLINE void flush_results(float *x, unsigned n, bool bf16)
 {
 	flush_below(bf16 ? 0x1p-126f : 0x1.ffep-15f, x, n);
@@ -57,7 +58,7 @@ INLINE void finish_halves(struct warp *w, const struct insn *i, float *x, unsign
 		for (unsigned k = 0; k < n; k++)
 			x[k] = saturate(x[k]);
 	narrow_half(h, x, n, bf16);
-	if (i->flags & FLAG_RELU) /* -0 becomes +0 */
+	if (i->flags & FLAG_RELU) /* .relu also replaces -0 by +0 */
 		for (unsigned k = 0; k < n; k++)
 			h[k] = h[k] == 0x8000 ? 0 : h[k];
 	store_halves(w, i->d, h, n);
@@ -65,8 +66,8 @@ INLINE void finish_halves(struct warp *w, const struct insn *i, float *x, unsign
 
 #define BY_HALF(M, op) M(op, F16, LANES, false) M(op, F16X2, WIDEST, false) M(op, BF16, LANES, true) M(op, BF16X2, WIDEST, true)
 
-/* p[k] = x[k] * y[k].  Returns true if all products are exact in float, infinite or NaN, and, if `finite`, none overflows.  Products of
- * bf16 have 16 bits, but may underflow. */
+/* p[k] = x[k] * y[k].  Returns true if each product is exact in float, infinite or NaN, and, if `finite` is set, none overflows.  A
+ * product of bf16 has 16 bits, so it is exact unless it underflows. */
 INLINE bool multiply_exactly(float *p, const float *x, const float *y, unsigned n, bool finite)
 {
 	_Alignas(64) uint32_t rare[WIDEST];
@@ -82,7 +83,7 @@ INLINE bool multiply_exactly(float *p, const float *x, const float *y, unsigned 
 	return !any;
 }
 
-/* x = x * y, rounded to odd where it is not exact. */
+/* x = x * y, rounded to odd if the product is not exact in float. */
 INLINE void multiply_halves(float *x, const float *y, unsigned n, bool bf16)
 {
 	_Alignas(64) float p[WIDEST];
@@ -148,8 +149,8 @@ BY_HALF(M, MUL)
 BY_HALF(M, FMA)
 #undef M
 
-/* Returns true if h is the NaN with which tensor copies fill elements outside of the tensor.  As operand a or b of fma.oob, it makes the
- * result 0.  An H200 has two such NaNs, 0x7ff7 and 0xfff7, for f16 and bf16 (observed: PTX does not specify the bits). */
+/* Returns true if h is the NaN with which tensor copies fill elements outside of the tensor.  As operand a or b of fma.oob, it makes
+ * the result 0.  An H200 treats two values like this, 0x7ff7 and 0xfff7, for f16 and bf16 (observed; PTX does not specify the bits). */
 INLINE bool is_oob_nan(uint16_t h)
 {
 	return (h & 0x7fff) == 0x7ff7;
@@ -193,7 +194,7 @@ BY_HALF(M, MIN)
 BY_HALF(M, MAX)
 #undef M
 
-/* neg and abs change bits; a NaN (bits above infinity's) becomes the canonical NaN: observed on sm_90. */
+/* neg and abs only change the sign bit; a NaN (bits above infinity's) becomes the canonical NaN, as observed on sm_90. */
 INLINE uint16_t signed_half(uint16_t h, uint16_t flip, uint16_t keep, bool bf16)
 {
 	const uint16_t infinity = bf16 ? 0x7f80 : 0x7c00;
@@ -245,7 +246,7 @@ BY_HALF(M, TANH)
 
 COMPARE(compare_floats, float, 32)
 
-/* results of a comparison, one bit per lane; high: of the upper halves of packed operands */
+/* results of a comparison, one bit per lane; `high`: those of the upper halves of packed operands */
 struct half_bits {
 	uint32_t low, high;
 };
@@ -267,8 +268,7 @@ static struct half_bits compare_halves(struct warp *w, const struct insn *i, uns
 	return (struct half_bits){ compare_floats(part[0], part[1], i->n), compare_floats(part[2], part[3], i->n) };
 }
 
-/* Store the results of setp.  setp.f16 p|q: q is the complement of p.  setp.f16x2 p|q: p is the result of the lower halves, q
- * of the upper. */
+/* Store the results of setp.  setp.f16 p|q: q is the complement of p.  setp.f16x2 p|q: p is for the lower halves, q for the upper. */
 static const struct insn *setp_half(struct warp *w, const struct insn *i, unsigned n, bool bf16)
 {
 	const struct half_bits bits = compare_halves(w, i, n, bf16);
@@ -296,8 +296,7 @@ OP(SETP_BF16X2)
 	return setp_half(w, i, WIDEST, true);
 }
 
-/* Store the results of set.  set.f16x2: each half is 1.0 (all ones for an integer destination) or 0.  set.u16.f16 and
- * similar: the destination has i->imm bytes. */
+/* Store the results of set.  set.f16x2: each half is 1.0 (integers: all ones) or 0.  set.u16.f16 ...: the destination has i->imm bytes. */
 static const struct insn *set_half(struct warp *w, const struct insn *i, unsigned n, bool bf16)
 {
 	const struct half_bits bits = compare_halves(w, i, n, bf16);

@@ -1,4 +1,4 @@
-/* run_int.c — handlers of integer arithmetic: PTX ISA 9.7.1, without carry (run_carry.c) and bits (run_bits.c).
+/* run_int.c — handlers of integer arithmetic: PTX ISA 9.7.1, except instructions with carry (run_carry.c) and on bits (run_bits.c).
  *
  * Sums and products wrap, so they are computed in unsigned types.  16-bit operands are converted to uint32_t, because C promotes them to
  * int, in which a product can overflow. */
@@ -21,7 +21,7 @@ __extension__ typedef __int128 int128;
 __extension__ typedef unsigned __int128 uint128;
 #define HI(W, bits) ((W)a[l] * (W)b[l] >> (bits))
 
-/* The PTX ISA does not define x / 0; on GPUs it is all ones, and x % 0 is x.  The least integer / -1 wraps. */
+/* The PTX ISA does not define x / 0; on GPUs the result is all ones, and x % 0 is x.  The least integer / -1 wraps. */
 #define UDIV(T, x, y)     ((y) == 0 ? (T) - 1 : (T)((x) / ((y) + ((y) == 0))))
 #define UREM(T, x, y)     ((y) == 0 ? (x) : (T)((x) % ((y) + ((y) == 0))))
 #define SDIV(T, U, x, y)  ((y) == 0 ? (T) - 1 : (y) == -1 ? (T)((U)0 - (U)(x)) : (T)((x) / ((y) + ((y) == 0))))
@@ -92,7 +92,7 @@ TERNARY(MAD24_HI_U32, uint32_t, uint32_t, (product_u24(a[l], b[l]) >> 16) + c[l]
 TERNARY(MAD24_HI_S32, uint32_t, uint32_t, (uint64_t)(product_s24(a[l], b[l]) >> 16) + c[l])
 TERNARY(MAD24_HI_SAT_S32, int32_t, uint32_t, saturate_s32((int64_t)(int32_t)(product_s24(a[l], b[l]) >> 16) + (int32_t)c[l]))
 
-/* .relu: a negative result is 0. */
+/* .relu replaces a negative result by 0. */
 BINARY(MIN_RELU_S32, int32_t, int32_t, (a[l] < b[l] ? a[l] : b[l]) < 0 ? 0 : a[l] < b[l] ? a[l] : b[l])
 BINARY(MAX_RELU_S32, int32_t, int32_t, (a[l] > b[l] ? a[l] : b[l]) < 0 ? 0 : a[l] > b[l] ? a[l] : b[l])
 

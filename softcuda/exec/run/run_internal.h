@@ -9,8 +9,7 @@
 GPUL_CORE_OPS(X)
 #undef X
 
-/* THREAD_FENCE: a memory fence.  ThreadSanitizer does not support fences, so its builds use an atomic exchange of an unused word
- * instead. */
+/* THREAD_FENCE: a memory fence.  ThreadSanitizer builds use an atomic exchange of an unused word, because it supports no fences. */
 #if defined(__SANITIZE_THREAD__) /* gcc */
 #define UNDER_TSAN 1
 #elif defined(__has_feature) /* clang */
@@ -24,17 +23,17 @@ static _Atomic int fence_word __attribute__((unused));
 #else
 #define THREAD_FENCE(order) atomic_thread_fence(order)
 #endif
-/* Loads and stores of LDO and STO are acquire and release, even if the instruction is only relaxed: the accesses of the lanes must keep
- * their order (NEXT_ACCESS), and ThreadSanitizer ignores the order that fences create.  It does not treat a 16-byte move as atomic, either,
- * so its builds access each element separately. */
+/* The ordered loads and stores (LDO, STO) are acquire and release accesses even if the instruction is only relaxed, because the
+ * accesses of the lanes must keep their order (NEXT_ACCESS), and ThreadSanitizer ignores the order that fences create.
+ * ThreadSanitizer does not treat a 16-byte move as atomic either, so its builds access each element separately (WHOLE_BYTES). */
 enum {
 	LOAD_ORDER = __ATOMIC_ACQUIRE,
 	STORE_ORDER = __ATOMIC_RELEASE,
 	WHOLE_BYTES = UNDER_TSAN ? 0 : 16,
 };
 
-/* Returns true if a *.sync instruction can run: all lanes of its member mask `named` are active here or have exited, or the scheduler has
- * released the active lanes to run without the missing ones.  If it returns false, the handler must raise EVENT_SYNC. */
+/* Returns true if a *.sync instruction can run: all lanes of its member mask `named` are active or have exited, or the scheduler lets
+ * the active lanes continue without the missing ones (`released`).  If it returns false, the handler must raise EVENT_SYNC. */
 static inline bool lanes_have_arrived(struct warp_state *s, uint32_t named)
 {
 	struct split *p = &s->splits[s->current];
@@ -74,7 +73,7 @@ typedef uint32_t quad __attribute__((vector_size(16), may_alias));
 /* Transpose: the vectors of four lanes become the words of four registers, or the reverse. */
 static inline void transpose_quads(const quad in[4], quad out[4])
 {
-#if __has_builtin(__builtin_shufflevector) /* GCC 11 does not have it */
+#if __has_builtin(__builtin_shufflevector) /* GCC 11 does not have this builtin */
 	const quad low01 = __builtin_shufflevector(in[0], in[1], 0, 4, 1, 5), high01 = __builtin_shufflevector(in[0], in[1], 2, 6, 3, 7);
 	const quad low23 = __builtin_shufflevector(in[2], in[3], 0, 4, 1, 5), high23 = __builtin_shufflevector(in[2], in[3], 2, 6, 3, 7);
 
@@ -88,10 +87,10 @@ static inline void transpose_quads(const quad in[4], quad out[4])
 #endif
 }
 
-/* NEXT_ACCESS keeps the order of the accesses of lanes, so that a warp's access to an aligned line of 128 bytes looks like one access, as
- * on a GPU: if a warp loads a line by one instruction, and sees the last 8 bytes that another warp stored to the line by one instruction,
- * it sees all bytes of that store.  The PTX ISA does not guarantee this, but NCCL's protocol LL128 needs it: the last word of a line is a
- * flag.
+/* NEXT_ACCESS keeps the order of the accesses of lanes, so that a warp's access to an aligned line of 128 bytes looks like one
+ * access, as on a GPU: if a warp loads a line by one instruction, and reads the last 8 bytes that another warp stored to the line by
+ * one instruction, it reads all bytes of that store.  The PTX ISA does not guarantee this, but NCCL's protocol LL128 needs it: the
+ * last word of a line is a flag.
  *
  *     store   word 0, 1, 2, ... 15     ascending addresses
  *     load    word 15, ... 2, 1, 0     descending addresses: the flag is loaded before the data
@@ -105,9 +104,10 @@ static inline void transpose_quads(const quad in[4], quad out[4])
 #define NEXT_ACCESS(order) THREAD_FENCE(order)
 #endif
 
-/* A poll counts as this many backward branches, so that a loop that polls memory yields after four polls, sooner than a loop that computes.
- * With POLL_COST 32 and 250 on one core, a FIFO push and sync took 9.3 and 3.7 us, a push of 64 blocks 3.6 and 0.8 us.  If several lanes
- * of a warp poll the same words again, a poll takes longer, and the warp yields after one (WARP_POLL_COST). */
+/* A poll counts as this many backward branches, so that a loop that polls memory yields after four polls, sooner than a loop that
+ * computes. Measured on one core: with POLL_COST 32, a FIFO push and sync took 9.3 us, with 250 it took 3.7 us; a push of 64 blocks
+ * took 3.6 and 0.8 us.  If several lanes of a warp poll the same words again, a poll takes longer, and the warp yields after a single
+ * poll (WARP_POLL_COST). */
 enum { POLL_COST = 250, WARP_POLL_COST = 1000 };
 
 #endif

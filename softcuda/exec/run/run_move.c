@@ -5,7 +5,7 @@ UNARY(MOV_16, uint16_t, uint16_t, a[l])
 UNARY(MOV_32, uint32_t, uint32_t, a[l])
 UNARY(MOV_64, uint64_t, uint64_t, a[l])
 
-/* A 128-bit register: the low words of all lanes, then the high ones. */
+/* Copy a 128-bit register: the low words of all lanes, then the high words. */
 OP(MOV_128)
 {
 	OPERAND(uint64_t, a);
@@ -15,7 +15,7 @@ OP(MOV_128)
 	return i + 1;
 }
 
-/* mov.b32 d, {x, y}: a is the list, and x the low part of d.  P: the type of a part in its register. */
+/* mov.b32 d, {x, y}: insn->a is the list {x, y}, and x becomes the low part of d.  P: the type of a part in its register. */
 #define PACK(name, T, P, parts, part_bits) \
 	OP(name) \
 	{ \
@@ -60,7 +60,7 @@ OP(PACK_2X64)
 	return i + 1;
 }
 
-/* mov.b64 {x, y}, a: d is the list.  Parts are narrower than the source, so they are other registers, and the source is not overwritten. */
+/* mov.b64 {x, y}, a: insn->d is the list.  The parts are narrower than a, so they are other registers, and do not overwrite a. */
 #define UNPACK(name, T, P, parts, part_bits, part_mask) \
 	OP(name) \
 	{ \

@@ -23,7 +23,7 @@ static const struct insn *fault(struct warp *w, const struct insn *i, unsigned l
 	}
 }
 
-/* Write v to lane l of a register, which has 16 bits for .b8. */
+/* Write v to lane l of a register; for .b8, the register has 16 bits. */
 static void write_register(struct warp *w, opref d, unsigned bytes, unsigned l, uint64_t v)
 {
 	if (bytes <= 2)

@@ -8,8 +8,8 @@
 #include "softcuda/exec/run/run_internal.h"
 #include "softcuda/exec/texture/texture_form_internal.h"
 
-struct texels {                              /* the texels that a coordinate selects in one dimension */
-	int32_t first[LANES], second[LANES]; /* index of a texel; OUTSIDE: the border, or, for integer coordinates, the value 0 */
+struct texels {                              /* the texels that the coordinates of all lanes select in one dimension */
+	int32_t first[LANES], second[LANES]; /* index of a texel; OUTSIDE: the border colour, or 0 for integer coordinates */
 	int32_t weight[LANES];               /* weight of the second texel, in 1/256 */
 };
 
@@ -34,8 +34,7 @@ static inline int32_t floor_float(float f)
 	return i - ((float)i > f);
 }
 
-/* Limit the coordinates to [-most, most]; NaN becomes 0.  Here and below, each step is a loop of its own over all lanes, so that the
- * compiler can vectorise it. */
+/* Limit the coordinates to [-most, most]; NaN becomes 0.  Each step is a separate loop over all lanes, which compilers vectorise. */
 static inline void limit_lanes(const float *x, float factor, float most, float out[LANES])
 {
 	for (unsigned l = 0; l < LANES; l++) {
@@ -66,14 +65,14 @@ static inline int32_t place(int32_t i, int32_t n, enum address_mode mode)
 	}
 }
 
-/* Find the nearest texel of each lane.  The mode is a constant in each call, so that the loops contain no branches. */
+/* Find the nearest texel of each lane.  Each call passes a constant mode, so that the loops contain no branches. */
 static inline void nearest(const float *x, int32_t n, enum address_mode mode, bool normalised, int32_t *first)
 {
 	const float period = mode == ADDRESS_MIRROR ? 2 : 1;
 	float f[LANES];
 
 	if (mode == ADDRESS_WRAP || mode == ADDRESS_MIRROR) {
-		limit_lanes(x, 1, 0x1p23f * period, f); /* coordinates beyond the limit are multiples of the period, and so is the limit */
+		limit_lanes(x, 1, 0x1p23f * period, f); /* floats beyond the limit are multiples of the period, as is the limit */
 		for (unsigned l = 0; l < LANES; l++)
 			f[l] -= period * (float)floor_float(f[l] / period);
 		x = f;
@@ -169,7 +168,7 @@ static unsigned find_corners(const struct warp *w, const struct texture_form *f,
 	set_offsets(t, x.first, y.second, c[1].offset);
 	set_offsets(t, x.second, y.first, c[2].offset);
 	set_offsets(t, x.second, y.second, c[3].offset);
-	for (unsigned l = 0; l < LANES; l++) { /* the same rounding as in add_level() of texture/sample.c */
+	for (unsigned l = 0; l < LANES; l++) { /* rounded as in add_level() of texture/sample.c */
 		const int32_t right = x.weight[l], left = 256 - right;
 
 		c[1].weight[l] = (left * y.weight[l] + 127) >> 8;
@@ -182,7 +181,7 @@ static unsigned find_corners(const struct warp *w, const struct texture_form *f,
 
 /* ---- texels ------------------------------------------------------------------------------------- */
 
-/* value[l] = the channel of lane l's texel; for a texel outside of the texture, of `border`. */
+/* value[l] = the channel of lane l's texel; if the texel is outside of the texture, the channel of `border`. */
 #define LOAD(type, value) \
 	for (unsigned l = 0; l < LANES; l++) { \
 		const uint8_t *from = offset[l] < 0 ? border : at + offset[l]; \
@@ -333,11 +332,11 @@ static inline void round_sums(const double sum[LANES], bool half, float out[LANE
 	}
 }
 
-/* Filter float texels, as sum_of_group() in texture/filter.c does; false: a texel is infinite or NaN, and nothing was done. */
+/* Filter float texels, as sum_of_group() in texture/filter.c does.  Returns false, without a result, if a texel is infinite or NaN. */
 static bool filter_floats(const struct texture *t, const struct corner c[4], unsigned channel, float out[LANES])
 {
 	float value[4][LANES];
-	const int32_t keep = t->channel == CHANNEL_F16 ? 15 : 28; /* precision of the sum, relative to the largest texel */
+	const int32_t keep = t->channel == CHANNEL_F16 ? 15 : 28; /* precision of the sum in bits of the largest texel */
 	int32_t most[LANES] = { 0 }, largest = 0;
 	double sum[LANES];
 

@@ -1,7 +1,7 @@
 /* run_video.c — handlers of the video instructions: PTX ISA 9.7.18 (scalar) and 9.7.19 (SIMD).
  *
- * These instructions are rare, and emulated on GPUs since sm_50, so two handlers execute all of them, lane by lane; struct video has the
- * operation.  A part (byte or half) of an operand is first extended to 34 bits, as the ISA specifies. */
+ * These instructions are rare, and GPUs since sm_50 only emulate them, so two slow handlers execute all of them, lane by lane; struct
+ * video holds the operation.  A part (byte or half) of an operand is first extended to 34 bits, as the ISA specifies. */
 #include "softcuda/exec/run/lanes_internal.h"
 
 /* Return the byte or half of x that the selector specifies, sign- or zero-extended. */
@@ -44,7 +44,7 @@ static bool compare_integers(int64_t a, int64_t b, unsigned compare)
 }
 
 /* Bits that vshl shifts out of the 34 bits are lost before .sat is applied: on sm_90, vshl.u32.u32.u32.sat of 0x80000000 by 7 is 0.
- * Without .sat, 64 bits are kept, which .min and .max compare. */
+ * Without .sat, 64 bits are kept, and a following .min or .max compares all of them. */
 static int64_t shift_part(int64_t a, int64_t b, unsigned op, unsigned flags)
 {
 	const uint64_t amount = (flags & VIDEO_WRAP) ? (uint64_t)b & 31 : (uint32_t)b > 32 ? 32 : (uint32_t)b;
@@ -94,9 +94,9 @@ static bool is_shift(const struct video *v)
 	return v->op == VIDEO_SHL || v->op == VIDEO_SHR;
 }
 
-/* .min and .max compare the result r of the first operation with c, in 64 bits, as the type of d (vset: of a).  Observed on sm_90: c is
- * extended as that type; r of vadd, vsub and shifts with .sat is cut to 32 bits and sign-extended, r of others keeps all bits.  So if d is
- * unsigned, r = -1 is greater than every c. */
+/* .min and .max compare the result r of the first operation with c, in 64 bits, as the type of d (vset: of a).  Observed on sm_90: c
+ * is extended as that type; the r of vadd, vsub, and of shifts with .sat, is cut to 32 bits and sign-extended; the r of other
+ * operations keeps all bits.  So if d is unsigned, r = -1 is greater than every c. */
 static bool first_is_less(int64_t r, uint32_t c, const struct video *v)
 {
 	const bool word = v->op == VIDEO_ADD || v->op == VIDEO_SUB || (is_shift(v) && (v->flags & VIDEO_SAT));
@@ -123,23 +123,23 @@ static uint32_t second_operation(int64_t r, uint32_t c, const struct video *v)
 	return (c & ~mask) | ((uint32_t)r << at & mask);
 }
 
-/* vmad: a * b + c with negations, .po (plus one) and scaling, in 64 bits.  Observed on sm_90: 32-bit operands are signed
- * whatever their types; with unsigned types the scaling shifts zeros in and .sat clamps to u32. */
+/* vmad: a * b + c with negations, .po (plus one) and scaling, in 64 bits.  Observed on sm_90: 32-bit operands are signed even if
+ * their types are unsigned; with unsigned types, the scaling shifts zeros in, and .sat clamps to u32. */
 static uint32_t multiply_add(int64_t a, int64_t b, uint32_t c, const struct video *v)
 {
 	const bool is_signed = v->flags & (VIDEO_A_SIGNED | VIDEO_B_SIGNED | VIDEO_NEG_PRODUCT | VIDEO_NEG_C);
 	const int64_t x = v->a_selector == GPUL_PTX_SEL_NONE ? (int32_t)a : a;
 	const int64_t y = v->b_selector == GPUL_PTX_SEL_NONE ? (int32_t)b : b;
-	int64_t r = (v->flags & VIDEO_NEG_PRODUCT) ? -(x * y) : x * y; /* no overflow: the product is at most 2^62 */
+	int64_t r = (v->flags & VIDEO_NEG_PRODUCT) ? -(x * y) : x * y; /* cannot overflow: the product is at most 2^62 */
 	r += (v->flags & VIDEO_NEG_C) ? -(int64_t)(int32_t)c : (int32_t)c;
 	r += (v->flags & VIDEO_PLUS_ONE) ? 1 : 0;
 	r = is_signed ? r >> v->shift : (int64_t)((uint64_t)r >> v->shift);
 	return (uint32_t)((v->flags & VIDEO_SAT) ? clamp_to(r, 32, is_signed) : r);
 }
 
-/* Apply .sat to the result r of the first operation, before it is merged into c.  PTX ISA: it clamps to the part of d.  Observed on sm_90:
- * it limits the low 32 bits, as an unsigned number, from above only, so that -1 becomes the greatest value of the part; for .h1, the limit
- * is 0. */
+/* Apply .sat to the result r of the first operation, before it is merged into c.  According to the PTX ISA, .sat clamps r to the
+ * range of the written part of d.  Observed on sm_90: .sat limits the low 32 bits, as an unsigned number, and only from above, so
+ * that -1 becomes the greatest value of the part; for .h1, the limit is 0. */
 static int64_t saturate_merged_part(int64_t r, const struct video *v)
 {
 	const unsigned bits = merge_bits(v->d_selector) - !!(v->flags & VIDEO_D_SIGNED);
@@ -147,8 +147,8 @@ static int64_t saturate_merged_part(int64_t r, const struct video *v)
 	return (uint32_t)r > most ? most : (uint32_t)r;
 }
 
-/* Apply .sat to the result r of the first operation: it clamps to 32 bits if no second operation follows, and for shifts.  Observed on
- * sm_90: before .add, .min or .max, an unsigned r is limited from below only. */
+/* Apply .sat to the result r of the first operation: r is clamped to 32 bits if no second operation follows, or if the first one is a
+ * shift.  Observed on sm_90: before .add, .min or .max, an unsigned r is limited from below only. */
 static int64_t saturate_first(int64_t r, const struct video *v)
 {
 	const bool d_signed = v->flags & VIDEO_D_SIGNED;

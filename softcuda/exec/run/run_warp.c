@@ -10,7 +10,7 @@ static uint32_t named_lanes(const struct warp *w, opref member)
 	const uint32_t *m = U32(w, member);
 	uint32_t all = 0;
 
-	if ((member & 3) == BANK_CONSTS) /* usually, all lanes have the same member mask */
+	if ((member & 3) == BANK_CONSTS) /* a constant is the same in all lanes, which is the usual case */
 		return m[0];
 	if (w->mask == ALL_LANES)
 		for (unsigned l = 0; l < LANES; l++)
@@ -34,7 +34,7 @@ HANDLER(BAR_WARP)
 	return i + 1;
 }
 
-/* ---- shuffles: PTX ISA 9.7.9.6.  d|p = a moved by b; c: clamp in bits 0-4, segment mask in 8-12; e: member mask. */
+/* ---- shuffles: PTX ISA 9.7.9.6.  d|p = a of another lane; b: lane, distance; c: clamp (bits 0-4), segment mask (8-12); e: members. */
 enum direction { UP, DOWN, BFLY, IDX };
 
 static inline uint32_t source_lane(enum direction how, uint32_t lane, uint32_t b, uint32_t c, int32_t *in_range)
@@ -98,7 +98,7 @@ HANDLER(SHFL_IDX)
 	return shuffle(w, i, IDX);
 }
 
-/* ---- votes: a predicate, b member mask (if n is set) -------------------------------------------- */
+/* ---- votes: insn->a is the predicate, insn->b the member mask (if insn->n is set) ------------------ */
 
 /* Return the lanes that vote together with lane l: the active lanes in the member mask of lane l. */
 static inline uint32_t voters(const struct warp *w, const struct insn *i, unsigned l)
@@ -161,7 +161,7 @@ HANDLER(ACTIVEMASK)
 	return i + 1;
 }
 
-/* elect.sync d|p, a: d = the lowest lane of the member mask a; p is true in that lane. */
+/* elect.sync d|p, a: d becomes the lowest lane of the member mask a, and p becomes true in that lane only. */
 HANDLER(ELECT)
 {
 	const uint32_t *member = U32(w, i->a);
@@ -182,7 +182,7 @@ HANDLER(ELECT)
 	return i + 1;
 }
 
-/* ---- match: a value, b member mask ------------------------------------------------------------- */
+/* ---- match: insn->a is the value, insn->b the member mask -------------------------------------- */
 
 static inline uint64_t value_at(const struct warp *w, opref a, unsigned bytes, unsigned l)
 {
@@ -247,7 +247,7 @@ HANDLER(MATCH_ALL_64)
 	return match_all(w, i, 8);
 }
 
-/* ---- redux: a value, b member mask -------------------------------------------------------------- */
+/* ---- redux: insn->a is the value, insn->b the member mask --------------------------------------- */
 
 #define REDUX(name, type, expression) \
 	HANDLER(REDUX_##name) \
@@ -279,8 +279,7 @@ REDUX(AND, uint32_t, r &x)
 REDUX(OR, uint32_t, r | x)
 REDUX(XOR, uint32_t, r ^ x)
 
-/* Reduce two values.  PTX ISA 9.7.14.11: -0.0 is less than +0.0; a NaN counts only with .NaN or if all operands are NaN, and is
- * 0x7fffffff. */
+/* Reduce two values.  PTX ISA 9.7.14.11: -0.0 is less than +0.0; the result is NaN only if all operands are, or, with .NaN, if one is. */
 static uint32_t reduce_f32(uint32_t r, uint32_t x, unsigned how)
 {
 	const uint32_t sign = 0x80000000, canonical = 0x7fffffff;

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-/* precision of a sum of f32 and of f16, in bits of its largest texel; lower bits of smaller texels are lost */
+/* number of bits that a sum of f32 or f16 keeps, counted from the highest bit of the largest texel; lower bits of other texels are lost */
 enum { FLOAT_BITS = 28, HALF_BITS = 15 };
 
 /* ---- floats: f32, f16, and linear light converted from sRGB ------------------------------------ */
@@ -22,7 +22,7 @@ static double power_of_two(int e)
 	return d;
 }
 
-/* Return the exponent e with 2^(e-1) <= |f| < 2^e; for a subnormal float, a lower number.  f is finite. */
+/* Return the exponent e with 2^(e-1) <= |f| < 2^e; for a subnormal float, a lower number is returned.  f is finite. */
 static int exponent_of(float f)
 {
 	uint32_t bits;
@@ -31,8 +31,8 @@ static int exponent_of(float f)
 	return (int)(bits >> 23 & 255) - 126;
 }
 
-/* Return the exponent of a texel's unit: the texel counts as a multiple of 2^unit.  For f16 and f32, the unit depends on the value; for
- * sRGB, it is in a table. */
+/* Return the exponent of a texel's unit, the lowest bit that counts: the texel is a multiple of 2^unit.  For f16 and f32, the unit
+ * depends on the value; for sRGB, a table contains it. */
 static int unit_of(const struct texture *t, const struct tap *tap, unsigned channel, float value)
 {
 	if (t->channel == CHANNEL_U8)
@@ -106,8 +106,8 @@ static float filter_floats(const struct texture *t, const struct taps *taps, uns
 
 /* ---- integers ------------------------------------------------------------------------------------ */
 
-/* Convert a sum of 8-bit or 16-bit texels, with weights that add up to 256, to a fraction of 65535 or 32767.  8-bit values are extended to
- * 16 bits before rounding. */
+/* Convert a sum of 8-bit or 16-bit texels, with weights that add up to 256, to a fraction whose denominator is 65535 or 32767.  Sums
+ * of 8-bit texels are extended to 16 bits before rounding. */
 static float fraction(int64_t sum, unsigned channel)
 {
 	switch (channel) {
@@ -147,7 +147,7 @@ static uint32_t filter_channel(const struct texture *t, const struct taps *taps,
 	} else {
 		const int64_t sum = sum_of_integers(t, taps, channel);
 
-		if (t->read_integer) /* the cast truncates the result to 32 bits */
+		if (t->read_integer)
 			return (uint32_t)((sum + (gpul_channel_bytes(t->channel) < 4 ? 128 : 0)) >> 8);
 		result = fraction(sum, t->channel);
 	}

@@ -4,12 +4,12 @@
 #include <math.h>
 #include <string.h>
 
-struct place { /* the position of a read, which is the same for all levels */
+struct place { /* the coordinates of a read, which are the same for all levels */
 	double at[3];
 	uint64_t slice; /* index of the first slice of the layer or cubemap face */
 };
 
-/* Find the element at the coordinates at[] of a level; if one of them is OUTSIDE, return the border.  NULL: the kernel may not read it. */
+/* Find the element at coordinates at[] of a level, or the border colour if a coordinate is OUTSIDE.  NULL: the kernel may not read it. */
 static const uint8_t *find_texel(const struct texture *t, const struct texture_level *l, uint64_t slice, const int64_t at[3],
 				 struct texture_reader *r)
 {
@@ -35,7 +35,7 @@ static bool read_texel(const struct texture *t, const struct texture_level *l, u
 	return from;
 }
 
-/* Read the texel at integer coordinates, without a filter; outside of the texture, the result is 0. */
+/* Read the texel at integer coordinates, without a filter; the result is 0 outside of the texture. */
 static bool fetch(const struct texture *t, const struct texture_level *l, const struct texture_read *read, uint64_t slice,
 		  struct texture_reader *r, uint32_t out[4])
 {
@@ -63,7 +63,8 @@ static void find_axes(const struct texture *t, const struct texture_level *l, co
 	for (unsigned k = 0; k < read->dimensions; k++)
 		axis[k] = gpul_texture_axis(at[k], extent[k], read->cube ? ADDRESS_CLAMP : t->sampler.address[k], normalised, linear,
 					    read->offset[k]);
-	/* A one-dimensional texture is read as a row of height 1 at its edge y = 0: half of the weight is outside of it, as on an H200. */
+	/* As on an H200, a one-dimensional texture is a row of height 1 that is read at its edge y = 0, so that half of the weight
+	 * belongs to texels outside of the row. */
 	if (linear && read->dimensions == 1 && !read->layered)
 		axis[1] = gpul_texture_axis(0, 1, t->sampler.address[1], normalised, true, 0);
 }
@@ -82,8 +83,8 @@ static bool add_tap(const struct texture *t, const struct texture_level *l, cons
 	return tap->at;
 }
 
-/* Append the texels of a level around the coordinates to `taps`.  The weight is divided between slices, then columns, then rows.  Each
- * time, one part is rounded and the other gets the rest, so that the weights add up. */
+/* Append the texels of a level around the coordinates to `taps`.  The weight is divided between slices, then columns, then rows.  In
+ * each division, one part is rounded, and the other one is the rest, so that the sum of all weights does not change. */
 static bool add_level(const struct texture *t, const struct texture_level *l, const struct texture_read *read, const struct place *p,
 		      uint32_t weight, struct texture_reader *r, struct taps *taps)
 {
@@ -147,7 +148,7 @@ static uint32_t choose_level(const struct texture *t, const struct texture_read 
 
 	lod += t->sampler.bias;
 	lod = lod < t->sampler.least_level ? t->sampler.least_level : lod > t->sampler.most_level ? t->sampler.most_level : lod;
-	if (!(lod > 0)) /* true if lod is NaN, too */
+	if (!(lod > 0)) /* also true if lod is NaN */
 		return 0;
 	return (uint32_t)((lod > last ? last : lod) * 256);
 }

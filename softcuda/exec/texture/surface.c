@@ -1,4 +1,4 @@
-/* surface.c — which bytes an instruction on surfaces accesses: PTX ISA 9.0, 9.7.11. */
+/* surface.c — computes which bytes an instruction on surfaces accesses: PTX ISA 9.0, 9.7.11. */
 #include "softcuda/exec/texture/texture_form_internal.h"
 
 static int64_t clamp(int64_t x, int64_t least, int64_t most)

@@ -51,7 +51,7 @@ uint16_t gpul_float_to_half(float f)
 		return 0x7fff;
 	if (magnitude >= 0x477ff000)
 		return sign | 0x7c00;
-	if (magnitude < 0x38800000) /* a subnormal half: a multiple of 2^-24 */
+	if (magnitude < 0x38800000) /* the result is a subnormal half, a multiple of 2^-24 */
 		return (uint16_t)(sign | (uint16_t)lrintf(float_of(magnitude) * 0x1p24f));
 	return (uint16_t)(sign | ((magnitude - 0x38000000 + 0xfff + (magnitude >> 13 & 1)) >> 13));
 }
@@ -161,7 +161,7 @@ void gpul_texel_encode(const struct texture *t, const uint32_t in[4], uint8_t *t
 	for (unsigned k = 0; k < t->n_channels; k++) {
 		const uint32_t word = t->channel == CHANNEL_F16 ? gpul_float_to_half(float_of(in[k])) : in[k];
 
-		memcpy(to + k * bytes, &word, bytes); /* little-endian: the low bytes */
+		memcpy(to + k * bytes, &word, bytes); /* copies the low bytes, because the CPU is little-endian */
 	}
 }
 
@@ -174,7 +174,7 @@ static uint32_t integer_of(float f, double most, double steps)
 	return (uint32_t)(int32_t)floor(floor(x * steps) * most / steps + 0.5);
 }
 
-/* Convert the border colour to an element in the texture's format.  An H200 does the same: its results show the rounding of the format. */
+/* Convert the border colour to an element in the texture's format.  So does an H200: its results show the rounding of the format. */
 void gpul_texture_set_border(struct texture *t, const uint32_t border[4])
 {
 	static const uint16_t most[] = { [CHANNEL_U8] = 255, [CHANNEL_U16] = 65535, [CHANNEL_S8] = 127, [CHANNEL_S16] = 32767 };
@@ -189,6 +189,6 @@ void gpul_texture_set_border(struct texture *t, const uint32_t border[4])
 			word = (uint32_t)(srgb_of_linear(fminf(fmaxf(float_of(word), 0), 1)) * 255 + 0.5f);
 		else if (bytes < 4 && !t->read_integer)
 			word = integer_of(float_of(word), most[t->channel], 16.0 * (most[t->channel] + 1));
-		memcpy(t->sampler.border + k * bytes, &word, bytes); /* little-endian: the low bytes */
+		memcpy(t->sampler.border + k * bytes, &word, bytes);
 	}
 }

@@ -1,12 +1,12 @@
-/* texture_address.c — converts coordinates to the indices of texels: CUDA C++ Programming Guide, Texture Fetching; PTX ISA 9.0, 5.3. */
+/* texture_address.c — converts texture coordinates to indices of texels: CUDA C++ Programming Guide, Texture Fetching; PTX ISA 9.0, 5.3. */
 #include "softcuda/exec/texture/texture_internal.h"
 
 #include <math.h>
 
-/* The limit for coordinates, far beyond every texture: sums cannot overflow, and a double can hold smaller multiples of 1/256 exactly. */
+/* Coordinates are clamped to this: it is beyond every texture, sums cannot overflow, and a double can hold multiples of 1/256. */
 #define FAR_AWAY 0x1p40
 
-/* Return floor(d) for |d| < 2^63, without a call of the C library, because older CPUs have no instruction for it. */
+/* Return floor(d) for |d| < 2^63, without floor(), which is a call of the C library when the code is compiled for older CPUs. */
 static int64_t floor_of(double d)
 {
 	const int64_t i = (int64_t)d;
@@ -63,7 +63,7 @@ static double in_texels(float x, uint32_t extent, enum address_mode mode, bool n
 	return limit((double)(x * (float)extent), FAR_AWAY);
 }
 
-/* Convert a coordinate to units of 1/256 texel, for a linear filter.  A normalised coordinate is cut to 21 fraction bits, as on an H200. */
+/* Convert a coordinate to units of 1/256 texel, for a linear filter.  Normalised ones are truncated to 21 fraction bits, as on an H200. */
 static int64_t in_fractions(double x, uint32_t extent, enum address_mode mode, bool normalised)
 {
 	int64_t fixed;
@@ -83,7 +83,7 @@ struct axis gpul_texture_axis(double x, uint32_t extent, enum address_mode mode,
 	int64_t fixed, first;
 
 	if (!normalised && (mode == ADDRESS_WRAP || mode == ADDRESS_MIRROR))
-		mode = ADDRESS_CLAMP; /* specified in CUDA Driver API, cuTexObjectCreate */
+		mode = ADDRESS_CLAMP; /* as CUDA Driver API, cuTexObjectCreate, specifies */
 	if (!linear) {
 		first = floor_of(in_texels((float)x, extent, mode, normalised)) + offset;
 		a.index[0] = a.index[1] = place_index(first, extent, mode);

@@ -11,24 +11,24 @@ enum texture_query {
 	QUERY_SAMPLES, QUERY_UNNORMALISED, QUERY_FILTER, QUERY_ADDRESS_0, QUERY_ADDRESS_1, QUERY_ADDRESS_2, QUERY_LAYOUT,
 };
 /* clang-format on */
-/* what a surface instruction does at a position outside of the surface: .trap, .clamp or .zero */
+/* what a surface instruction does if the position is outside of the surface: .trap, .clamp or .zero */
 enum outside { OUTSIDE_TRAP, OUTSIDE_CLAMP, OUTSIDE_ZERO };
 enum surface_op { SURFACE_ADD, SURFACE_MIN, SURFACE_MAX, SURFACE_AND, SURFACE_OR };
 
 struct texture_form {
 	opref handle;
-	uint8_t dimensions;          /* 1 to 3 */
-	bool layered, cube, integer; /* integer: .s32 coordinates */
+	uint8_t dimensions;
+	bool layered, cube, integer; /* integer: coordinates are .s32 */
 	opref layer, at[3];
 	/* Members for tex, tld4 and txq: */
 	enum lod_kind lod_kind;
 	opref lod, dx[3], dy[3], offset[3];
-	bool has_offset, halves; /* halves: .v2.f16x2, whose four results are packed in two registers */
+	bool has_offset, halves; /* halves: .v2.f16x2, with four results in two registers */
 	opref resident;          /* register of the predicate p of d|p, which is always set to true */
 	uint8_t component, query;
 	/* Members for suld, sust and sured: */
-	uint8_t n, bytes; /* number of registers, and bytes of each in memory */
-	bool formatted;   /* .p: data are converted to the surface's format, and x counts elements instead of bytes */
+	uint8_t n, bytes; /* number of registers, and size in memory of the value in each */
+	bool formatted;   /* .p: values are converted to the surface's format, and x counts elements instead of bytes */
 	enum outside outside;
 	enum surface_op op;
 	bool is_signed;
@@ -42,19 +42,19 @@ enum surface_found {
 	SURFACE_NOTHING, /* the position is outside of the surface, and the instruction has .zero */
 	SURFACE_UNKNOWN,
 	SURFACE_OUTSIDE,
-	SURFACE_MISALIGNED, /* faults: SURFACE_UNKNOWN: not a surface object; SURFACE_OUTSIDE: outside, with .trap; SURFACE_MISALIGNED */
+	SURFACE_MISALIGNED, /* the last three are faults: not a surface; outside, with .trap; misaligned */
 };
 
 struct surface_spot {
 	const struct texture *t;
-	uint8_t *at; /* address of the element; only for SURFACE_FOUND */
-	/* x, y, slice: position that the instruction accesses; bytes: size of the access; row_bytes: size of a surface row */
+	uint8_t *at; /* address of the element, if the result is SURFACE_FOUND */
+	/* x, y, slice: the accessed position; bytes: size of the access; row_bytes: size of a surface row */
 	int64_t x, y, slice, bytes, row_bytes;
 };
 
 enum surface_found gpul_surface_find(const struct warp *w, const struct texture_form *f, unsigned l, struct surface_spot *out);
 
-/* run_texture_warp.c: execute a tex for all lanes together; false: it supports only common kinds of textures, and has done nothing. */
+/* run_texture_warp.c: execute a tex for all lanes together; returns false, and does nothing, for less common kinds of textures. */
 bool GPUL_BUILD(gpul_texture_read_warp)(struct warp *w, const struct insn *i);
 
 #endif

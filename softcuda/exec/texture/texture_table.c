@@ -1,4 +1,4 @@
-/* texture_table.c — the handles of textures and surfaces.  Kernels look them up without a lock.
+/* texture_table.c — the handles of textures and surfaces.  Kernels look up handles without a lock.
  *
  *      63           32 31                  0
  *     ┌───────────────┬─────────────────────┐
@@ -14,8 +14,8 @@ enum { CHUNK_ROWS = 1024, MAX_CHUNKS = 4096 };
 struct row {
 	_Atomic uint64_t handle; /* 0: the row is free */
 	_Atomic(const struct texture *) texture;
-	uint8_t kind;                   /* enum texture_kind; written before `handle` */
-	uint32_t generation, next_free; /* next_free: 1 + number of the next free row */
+	uint8_t kind;                   /* enum texture_kind; must be written before `handle` */
+	uint32_t generation, next_free; /* next_free: 1 + index of the next free row */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -1,5 +1,4 @@
-/* access.c — checks the memory accesses of each lane separately, for the cases that access_internal.h cannot check for all lanes
- * together. */
+/* access.c — checks the memory accesses of each lane separately, when access_internal.h cannot check all lanes together. */
 #include "softcuda/exec/warp/access_internal.h"
 
 /* Returns true if [at, at + bytes) is inside [0, size). */
@@ -8,7 +7,7 @@ static bool inside(uint64_t at, uint64_t bytes, uint64_t size)
 	return at <= size && bytes <= size - at;
 }
 
-/* Return the host address of an access by a generic address in the shared memory of another block of the cluster; 0: not allowed. */
+/* Return the host address of an access by a generic address to shared memory of another block in the cluster; 0: not allowed. */
 static uint64_t peer_generic(const struct warp_state *s, uint64_t at, uint64_t bytes)
 {
 	uint64_t offset;
@@ -25,8 +24,8 @@ static uint64_t peer_shared(const struct warp_state *s, uint64_t at, uint64_t by
 	return b && inside(offset, bytes, b->shared_bytes) ? (uintptr_t)b->shared + offset : 0;
 }
 
-/* Return true if an access by a generic address is allowed.  The block's shared memory, the lane's local memory and the parameters are
- * checked before the memory table, whose search takes longer. */
+/* Return true if an access through a generic address is allowed.  The block's shared memory, the lane's local memory and the
+ * parameters are checked before the memory table, whose search takes longer. */
 static bool generic_allowed(struct warp_state *s, unsigned slot, unsigned l, uint64_t at, uint64_t bytes, bool write)
 {
 	return inside(at - (uintptr_t)s->shared, bytes, s->shared_bytes) ||
@@ -35,7 +34,7 @@ static bool generic_allowed(struct warp_state *s, unsigned slot, unsigned l, uin
 	       peer_generic(s, at, bytes);
 }
 
-/* Return the host address of a lane's access; 0: not allowed. */
+/* Return the host address of a lane's access; 0: the access is not allowed. */
 static uint64_t host_address(struct warp_state *s, const struct insn *i, unsigned l, uint64_t at, unsigned bytes, bool write)
 {
 	switch (i->flags & SPACE_MASK) {
@@ -60,7 +59,7 @@ enum shape gpul_access_slow(struct warp_state *s, const struct insn *i, unsigned
 
 		x->each[l] = at & (bytes - 1) ? 0 : host_address(s, i, l, at, bytes, write);
 		if (!x->each[l] && write && gpul_store_multicast(s, i, bytes, host_address, x))
-			return SHAPE_FAULT; /* stored; SHAPE_FAULT makes the handler return x->stop, the next instruction */
+			return SHAPE_FAULT; /* the store is done; SHAPE_FAULT makes the handler return x->stop, here the next instruction */
 		if (!x->each[l]) {
 			x->stop = gpul_fault_access(s, i, l, at, bytes, write);
 			return SHAPE_FAULT;

@@ -1,4 +1,4 @@
-/* access_internal.h — from an instruction's address operand to checked host pointers, for all 32 lanes together.
+/* access_internal.h — converts the address operand of an instruction to checked host pointers, for all 32 lanes together.
  *
  *     SHAPE_ROW     lane l accesses at[l * bytes]: one check for all lanes, then one copy
  *     SHAPE_SAME    all lanes access `at`: one check, then a broadcast
@@ -6,7 +6,7 @@
  *     SHAPE_EACH    each[l] is the pointer of lane l, for active lanes only
  *     SHAPE_FAULT   the fault is recorded and the handler returns x->stop
  *
- * A misaligned address is a fault, as on a GPU; so the pointers are aligned for their type. */
+ * A misaligned address is a fault, as on a GPU, so the resulting pointers are aligned for their type. */
 #ifndef GPULOAD_SOFTCUDA_EXEC_WARP_ACCESS_INTERNAL_H
 #define GPULOAD_SOFTCUDA_EXEC_WARP_ACCESS_INTERNAL_H
 
@@ -21,22 +21,22 @@ enum shape { SHAPE_FAULT, SHAPE_ROW, SHAPE_SAME, SHAPE_GATHER, SHAPE_EACH };
 struct access {
 	uint8_t *at;
 	const struct insn *stop;
-	bool own_local; /* the store is to the lane's own local memory; not used for loads */
+	bool own_local; /* set only for stores: the lane stores to its own local memory */
 	union {
 		int32_t offset[LANES];
 		uint64_t each[LANES];
 	};
 };
 
-/* access.c: check the access of each lane, in any address space; report a fault if one is not allowed. */
+/* access.c: check the access of each lane, in any address space; report a fault if an access is not allowed. */
 enum shape gpul_access_slow(struct warp_state *s, const struct insn *i, unsigned bytes, bool write, struct access *x);
 
-/* access_multicast.c: handle a store that gpul_access_slow() does not allow.  If its addresses are multicast addresses, store the values of
- * all active lanes, even of those with other addresses, and set x->stop.  Returns false if nothing was stored, or if the store faults. */
+/* access_multicast.c: handle a store that gpul_access_slow() does not allow.  If one of its addresses is a multicast address, store the
+ * values of all active lanes, even with ordinary addresses, and set x->stop.  Returns false if nothing was stored, or after a fault. */
 typedef uint64_t host_address_fn(struct warp_state *s, const struct insn *i, unsigned l, uint64_t at, unsigned bytes, bool write);
 bool gpul_store_multicast(struct warp_state *s, const struct insn *i, unsigned bytes, host_address_fn *host_address, struct access *x);
 
-/* Return `on` if bit l of mask is set, else `off`.  Both are evaluated, so that a loop over lanes needs no branch. */
+/* Return `on` if bit l of mask is set, else `off`.  Both arguments are evaluated, so that a loop over lanes needs no branch. */
 static inline uint64_t choose_by_bit(uint32_t mask, unsigned l, uint64_t on, uint64_t off)
 {
 	return mask >> l & 1 ? on : off;
@@ -62,8 +62,7 @@ static inline uint64_t lane_address(const struct warp_state *s, const struct ins
 	return wraps_at_32_bits(i) ? (uint32_t)a : a;
 }
 
-/* Return 64-bit values, to which the caller adds *offset to get the address of each lane; inactive lanes get the address of an active
- * one. */
+/* Return 64-bit values, to which the caller adds *offset to get the address of each lane; inactive lanes get that of an active lane. */
 static inline const uint64_t *lane_addresses(const struct warp_state *s, const struct insn *i, uint64_t room[restrict LANES],
 					     uint64_t *offset)
 {
@@ -95,7 +94,7 @@ static inline bool addresses_are_a_row(const uint64_t *a, unsigned bytes)
 	return !skew;
 }
 
-/* Returns true if one check shows that all lanes may access [at, at + bytes); *host receives its host address. */
+/* Returns true if a single check shows that all lanes may access [at, at + bytes); *host receives the host address of `at`. */
 static inline bool span_allowed(struct warp_state *s, const struct insn *i, uint64_t at, uint64_t bytes, bool write, uint8_t **host)
 {
 	switch (i->flags & SPACE_MASK) {
@@ -114,7 +113,7 @@ static inline bool span_allowed(struct warp_state *s, const struct insn *i, uint
 	}
 }
 
-/* Resolve 32-bit addresses in shared memory, which wrap, when all lanes are active: the most frequent case in inner loops. */
+/* Resolve 32-bit addresses in shared memory when all lanes are active, the most frequent case in inner loops.  They wrap at 32 bits. */
 static inline enum shape resolve_shared(struct warp_state *s, const struct insn *i, unsigned bytes, bool write, struct access *x)
 {
 	const uint32_t *a = U32(&s->w, i->a), offset = (uint32_t)i->imm, first = a[0] + offset;
@@ -140,8 +139,8 @@ static inline enum shape resolve_shared(struct warp_state *s, const struct insn 
 	return skew ? SHAPE_SAME : SHAPE_ROW;
 }
 
-/* Resolve addresses in local memory.  Each lane accesses its own local memory, at a constant distance from that of the lane before.
- * Addresses wrap at 32 bits, even in wider registers. */
+/* Resolve addresses in local memory.  Each lane accesses its own local memory, which is at a constant distance from that of the
+ * previous lane. Addresses wrap at 32 bits, even in wider registers. */
 static inline enum shape resolve_local(struct warp_state *s, const struct insn *i, unsigned bytes, bool write, struct access *x)
 {
 	const uint64_t *wide = U64(&s->w, i->a);
@@ -172,14 +171,13 @@ static inline enum shape resolve_local(struct warp_state *s, const struct insn *
 	return SHAPE_GATHER;
 }
 
-/* Returns true if a generic address is in the lane's own local memory.  This is checked before the memory table, in which a failed search
- * takes longer. */
+/* Returns true if a generic address is in the lane's own local memory.  Call it before searching the memory table, which is slower. */
 static inline bool in_own_local(const struct warp_state *s, unsigned l, uint64_t at, unsigned bytes)
 {
 	return bytes <= s->local_bytes && at - (uintptr_t)s->local - l * s->local_stride <= s->local_bytes - bytes;
 }
 
-/* Returns true if the address of each active lane is in its own local memory, as for a pointer to a local variable. */
+/* Returns true if the address of each active lane is in the lane's own local memory, as with a pointer to a local variable. */
 static inline bool all_in_own_local(const struct warp_state *s, const uint64_t *a, uint64_t offset, unsigned bytes, struct access *x)
 {
 	const uint32_t mask = s->w.mask;
@@ -218,8 +216,8 @@ static inline enum shape resolve_one(struct warp_state *s, const struct insn *i,
 	return SHAPE_EACH;
 }
 
-/* Convert the addresses to offsets from the first address; false: one differs from it by 1 GiB or more.  *lo, *hi: least and greatest
- * offset; *odd: OR of all addresses.  No 64-bit comparisons are used, which most CPUs lack for vectors. */
+/* Convert the addresses to offsets from the first address.  Returns false if an address differs from it by 1 GiB or more.  *lo, *hi:
+ * least and greatest offset; *odd: OR of all addresses.  The code avoids 64-bit comparisons, because most CPUs have none for vectors. */
 static inline bool addresses_are_near(const uint64_t *a, int32_t offset[restrict LANES], int32_t *lo, int32_t *hi, uint64_t *odd)
 {
 	const uint64_t first = a[0];
@@ -243,7 +241,7 @@ static inline bool addresses_are_near(const uint64_t *a, int32_t offset[restrict
 	return !(far >> 31);
 }
 
-/* Returns true if the addresses are a row (SHAPE_ROW), and all lanes may access it. */
+/* Returns true if the addresses are a row (SHAPE_ROW), and all lanes may access their part of it. */
 static inline bool resolve_row(struct warp_state *s, const struct insn *i, const uint64_t *a, uint64_t offset, unsigned bytes, bool write,
 			       struct access *x)
 {
@@ -251,8 +249,8 @@ static inline bool resolve_row(struct warp_state *s, const struct insn *i, const
 	       span_allowed(s, i, a[0] + offset, (uint64_t)bytes * LANES, write, &x->at);
 }
 
-/* Like resolve_any(), for 64-bit addresses in the range that the instruction accessed last; false: some are outside of it, or the CPU has
- * no AVX-512.  Comparing each lane with the range takes fewer vector instructions than computing the least and the greatest address. */
+/* Like resolve_any(), for 64-bit addresses in the range that the instruction accessed last; returns false if one is outside, or without
+ * AVX-512.  Comparing each lane with the range takes fewer vector instructions than computing the least and the greatest address. */
 static inline bool resolve_in_last_range(struct warp_state *s, const struct insn *i, unsigned bytes, bool write, struct access *x,
 					 enum shape *shape)
 {
@@ -310,7 +308,7 @@ static inline enum shape resolve_any(struct warp_state *s, const struct insn *i,
 	if (!addresses_are_near(a, x->offset, &lo, &hi, &odd) || (odd | offset) & (bytes - 1) ||
 	    !span_allowed(s, i, a[0] + (uint64_t)(int64_t)lo + offset, (uint64_t)(hi - lo) + bytes, write, &x->at))
 		return gpul_access_slow(s, i, bytes, write, x);
-	x->at -= lo; /* now the host address of lane 0's access, from which offset[] counts */
+	x->at -= lo; /* from here on, x->at is the host address of lane 0's access, to which offset[] is relative */
 	return lo == hi && !write ? SHAPE_SAME : SHAPE_GATHER;
 }
 
@@ -344,7 +342,7 @@ static inline void shape_to_pointers(enum shape shape, unsigned bytes, struct ac
 		x->each[l] = (uintptr_t)found.at + (shape == SHAPE_ROW ? l * bytes : shape == SHAPE_SAME ? 0 : (uint64_t)found.offset[l]);
 }
 
-/* Returns true if the addresses do not descend from lane to lane.  Called with the result of resolve(), before shape_to_pointers(). */
+/* Returns true if the addresses do not descend from lane to lane.  Call it before shape_to_pointers(). */
 static inline bool addresses_ascend(enum shape shape, uint32_t mask, const struct access *x)
 {
 	uint64_t before = 0;
@@ -384,7 +382,7 @@ static inline unsigned lanes_by_address(uint32_t mask, bool ascend, const struct
 	return n;
 }
 
-/* Resolve the addresses to one pointer per active lane, in x->each.  Returns true if there was a fault. */
+/* Resolve the addresses to one pointer per active lane, in x->each.  Returns true after a fault. */
 static inline bool resolve_each(struct warp_state *s, const struct insn *i, unsigned bytes, bool write, struct access *x)
 {
 	enum shape shape = resolve(s, i, bytes, write, x);

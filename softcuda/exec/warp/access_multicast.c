@@ -28,7 +28,7 @@ static void read_value(const struct warp_state *s, const struct insn *i, unsigne
 		memcpy(value + e * memory, (const uint8_t *)opptr(&s->w, list[e]) + lane * reg, memory);
 }
 
-/* Store a value in ascending order of addresses, by one store for each 8 bytes. */
+/* Store a value with one store instruction per 8 bytes, in ascending order of addresses. */
 static void store_value(uint8_t *to, const uint8_t *value, unsigned bytes)
 {
 	uint64_t word = 0;

@@ -1,4 +1,4 @@
-/* barrier.c — barriers of a block: arrivals, completion, results of bar.red. */
+/* barrier.c — barriers of a block: counts arrivals, completes barriers, computes the results of bar.red. */
 #include <stdatomic.h>
 
 #include "core/log.h"
@@ -6,9 +6,9 @@
 
 /* ---- barriers: PTX ISA 9.7.13.1 ------------------------------------------------------------------
  *
- * A barrier with a thread count is complete when that many threads have arrived.  If all other lanes of a warp have arrived, its lanes that
- * do not exist or have exited count as arrived, because hardware counts whole warps.  A barrier without a count waits for all threads of
- * the block that have not exited. */
+ * A barrier with a thread count is complete when that many threads have arrived.  When all other lanes of a warp have arrived, the
+ * lanes that do not exist or have exited also count as arrived, because hardware counts whole warps.  A barrier without a count waits
+ * for all threads of the block that have not exited. */
 
 static bool barrier_is_complete(const struct block *b, const struct barrier *r)
 {
@@ -17,7 +17,7 @@ static bool barrier_is_complete(const struct block *b, const struct barrier *r)
 	return r->expected ? r->arrived >= r->expected : r->arrived_live >= b->n_live;
 }
 
-/* Let the lanes of a waiting split continue; for bar.red, store the result in their registers. */
+/* Let the lanes of a waiting split continue; for bar.red, store the result in the lanes' registers. */
 static void release_split(struct warp_state *s, struct split *p, const struct barrier *r)
 {
 	const struct insn *i = p->pc - 1;
@@ -61,7 +61,7 @@ static uint32_t lanes_that_differ(const struct warp_state *s, opref operand, uin
 	const uint32_t *value = U32(&s->w, operand), first = value[first_lane(mask)];
 	uint32_t differ = 0;
 
-	if ((operand & 3) == BANK_CONSTS) /* usually, the operand is a constant */
+	if ((operand & 3) == BANK_CONSTS) /* a constant is the same in all lanes, which is the usual case */
 		return 0;
 	for (unsigned l = 0; l < LANES; l++)
 		differ |= (uint32_t)((value[l] & bits) != (first & bits)) << l;
@@ -78,12 +78,12 @@ static void leave_other_lanes(struct warp_state *s, struct split *me, const stru
 	if (!others)
 		return;
 	me->mask &= ~others;
-	s->n_instructions -= count_lanes(others); /* the instruction has already been counted for these lanes */
+	s->n_instructions -= count_lanes(others); /* these lanes execute the instruction again, which counts it again */
 	gpul_split_add(s, me->frame, i, others);
 }
 
-/* Return the number of the barrier that an instruction uses.  PTX ISA 9.7.13.1: the barriers of a block have the numbers 0 to 15.  ptxas
- * rejects other constants; of a number in a register, an H200 uses the lower four bits. */
+/* Return the number of the barrier that an instruction uses.  PTX ISA 9.7.13.1: the barriers of a block have the numbers 0 to 15.
+ * ptxas rejects other constants; if the number is in a register, an H200 uses its lower four bits. */
 static unsigned barrier_number(uint32_t number)
 {
 	static atomic_flag told = ATOMIC_FLAG_INIT;
@@ -96,7 +96,7 @@ static unsigned barrier_number(uint32_t number)
 	return number % CLUSTER_BARRIER;
 }
 
-/* Count the lanes of the current split, which has executed a barrier instruction, as arrived; unless it is bar.arrive, let them wait. */
+/* Count the lanes of the current split, which has executed a barrier instruction, as arrived; unless it is bar.arrive, they wait. */
 void gpul_barrier_arrive(struct warp_state *s)
 {
 	struct split *me = &s->splits[s->current];

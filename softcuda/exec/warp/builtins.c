@@ -8,8 +8,8 @@
 #include "softcuda/exec/warp/device_calls_internal.h"
 #include "softcuda/exec/warp/warp_internal.h"
 
-/* Find a function of the device runtime by name; -1: none has that name; -2: it is not supported.  In PTX of CUDA 11 and older, the names
- * lack the prefix __cudaCDP2. */
+/* Find a function of the device runtime by name.  Returns -1 if no function has that name, -2 if the function is not supported.  In
+ * PTX of CUDA 11 and older, the names lack the prefix __cudaCDP2. */
 static int find_device_call(const char *name)
 {
 	static const char *const known[] = {

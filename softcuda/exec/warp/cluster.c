@@ -1,4 +1,4 @@
-/* cluster.c — clusters of blocks: their barrier (PTX ISA 9.7.13.4), and to which block a shared address belongs.
+/* cluster.c — clusters of blocks: their barrier (PTX ISA 9.7.13.4), and the search for the block to which a shared address belongs.
  *
  * All blocks of a cluster run on one worker thread, so the cluster's state needs no atomic operations. */
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-/* device_calls_internal.h — the functions of CUDA's device runtime that kernels can call: X(name, function of device_runtime.c, true if
- * its result is an error, bytes that it writes through its first argument).  builtins.c finds them by name, and machine/device_runtime.c
- * defines them.
+/* device_calls_internal.h — the functions of CUDA's device runtime that kernels can call: X(name, function in device_runtime.c, true
+ * if its result is an error code, number of bytes that it writes through its first argument).  builtins.c finds them by name, and
+ * machine/device_runtime.c defines them.
  *
  * Source: cuda_device_runtime_api.h */
 #ifndef GPULOAD_SOFTCUDA_EXEC_WARP_DEVICE_CALLS_INTERNAL_H

@@ -6,7 +6,7 @@
 #include "softcuda/exec/shown_name_internal.h"
 #include "softcuda/exec/warp/observe_internal.h"
 
-/* maximum length of the kernel's name in the message, so that block and thread after it fit into a gpul_error */
+/* maximum length of the kernel's name in a message, so that the block and thread after the name fit into a gpul_error */
 enum { NAME_BYTES = 80 };
 
 void gpul_launch_fault(struct gpul_exec_launch *l, const gpul_exec_fault *fault)
@@ -54,7 +54,7 @@ static bool is_source(const gpul_ptx_module *m, const char *name)
 	return false;
 }
 
-/* A line of a source file; path: "" if the module does not name the file. */
+/* A line of a source file; path is "" if the module does not name the file. */
 struct line {
 	const gpul_ptx_file *file;
 	const char *path;
@@ -68,7 +68,7 @@ static struct line line_at(const gpul_ptx_module *m, uint32_t file, uint32_t lin
 	return (struct line){ f, f ? gpul_ptx_name(m, f->path) : "", line };
 }
 
-/* Returns true if the path is a CUDA header: the folder before /include/ is one of CUDA's, or the file name is that of a CUDA header. */
+/* Returns true if the path is a CUDA header: it is in an include folder of the CUDA toolkit, or its file name is that of a CUDA header. */
 static bool is_of_toolkit(const char *path)
 {
 	static const char *const parts[] = { "/cooperative_groups", "/crt/", "/cccl/", "/cuda/include/", "/cuda_runtime/include/",
@@ -91,8 +91,8 @@ static bool is_of_toolkit(const char *path)
 	       (strstr(path, "/targets/") && include > path + 6 && !strncmp(include - 6, "-linux", 6));
 }
 
-/* Return the line at which the inlined function of .loc number *row was called.  *row becomes the number of the earlier .loc of that line;
- * GPUL_PTX_NONE: there is none. */
+/* .loc number *row is in an inlined function: return the line of the call.  *row receives an earlier .loc of that line;
+ * GPUL_PTX_NONE: none. */
 static struct line caller_of(const gpul_ptx_module *m, uint32_t *row)
 {
 	const gpul_ptx_loc *loc = &m->locs[*row];
@@ -110,7 +110,7 @@ static struct line caller_of(const gpul_ptx_module *m, uint32_t *row)
 	return caller;
 }
 
-/* Of the lines of nested inlined calls, return the innermost one that is not in a CUDA header; if all are, the outermost one. */
+/* Of the lines of nested inlined calls, return the innermost that is not in a CUDA header; if all are, return the outermost. */
 static struct line line_of_user(const gpul_ptx_module *m, uint32_t row)
 {
 	enum { MOST_CALLS = 64 };
@@ -126,9 +126,9 @@ static struct line line_of_user(const gpul_ptx_module *m, uint32_t row)
 	return at;
 }
 
-/* Set the CUDA C++ line in *f, and write it as "kernel.cu:7".  For an inlined function of the same file, write its line, then the line of
- * the call.  For an inlined function of another file, such as a header, write the line of the call, which the user knows, then "inlined
- * from sum.h:3".  Lines in CUDA's own headers are skipped. */
+/* Set the CUDA C++ line in *f, and write it as "kernel.cu:7".  For an inlined function of the same file, write its line, then the
+ * line of the call.  For an inlined function of another file, such as a header, write the line of the call, which is in the user's
+ * own file, then "inlined from sum.h:3".  Lines in CUDA's own headers are skipped. */
 static void cuda_position(const gpul_ptx_module *m, uint32_t row, gpul_exec_fault *f, char *buf, size_t bytes)
 {
 	const gpul_ptx_loc *loc = &m->locs[row];
@@ -216,7 +216,7 @@ const struct insn *gpul_fault_text(struct warp_state *s, const struct insn *i, g
 
 typedef unsigned long long ull;
 
-/* Write why the device may not access, or not write, an address in the range. */
+/* Write why the device may not access (or may not write) an address in the range. */
 static void explain_right(const struct warp_state *s, const gpul_exec_range *r, uint64_t at, bool write, char *buf, size_t size)
 {
 	const unsigned device = s->cache->device;
@@ -233,7 +233,7 @@ static void explain_right(const struct warp_state *s, const gpul_exec_range *r, 
 		snprintf(buf, size, "is in read-only %s", r->label);
 }
 
-/* Return what kind of host memory is at the address, which is not device memory; NULL: no readable memory. */
+/* Return what kind of host memory is at an address that is not device memory; NULL: there is no readable memory. */
 static const char *host_memory_at(uint64_t at)
 {
 	FILE *maps = fopen("/proc/self/maps", "re");
@@ -257,7 +257,7 @@ static const char *host_memory_at(uint64_t at)
 	return what;
 }
 
-enum { FAR = 1 << 30 }; /* an invalid address this far past an allocation is not attributed to it */
+enum { FAR = 1 << 30 }; /* an invalid address at least this far after an allocation is not reported as an overrun of the allocation */
 
 /* Returns true if a parameter of the kernel is a pointer in [from, to]. */
 static bool has_pointer(const struct gpul_exec_launch *l, uint64_t from, uint64_t to)
@@ -273,8 +273,8 @@ static bool has_pointer(const struct gpul_exec_launch *l, uint64_t from, uint64_
 	return false;
 }
 
-/* Return what kind of host memory is at the address; NULL: none, or the access looks like an overrun of the device memory `nearest` (NULL:
- * none is near).  An overrun is assumed if a kernel parameter points to `nearest`, and none to an address between it and the access. */
+/* Return what kind of host memory is at the address; NULL: there is none, or the access looks like an overrun of the device memory
+ * `nearest` (which may be NULL).  An overrun is assumed if a kernel parameter points to `nearest`, and none between it and the access. */
 static const char *host_pointer(const struct warp_state *s, uint64_t at, const gpul_exec_range *nearest)
 {
 	const struct gpul_exec_launch *l = s->block->launch;
@@ -286,7 +286,7 @@ static const char *host_pointer(const struct warp_state *s, uint64_t at, const g
 	return host_memory_at(at);
 }
 
-/* Write why an access to a global address is not allowed, from the ranges at or before it.  Returns true if it is host memory. */
+/* Write why an access to a global address is not allowed; name the range at or before it.  Returns true for host memory. */
 static bool explain_global(const struct warp_state *s, uint64_t at, bool write, char *buf, size_t size)
 {
 	gpul_exec_range r, freed;

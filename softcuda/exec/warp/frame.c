@@ -1,4 +1,4 @@
-/* frame.c — frames: the registers of one call; freed frames are kept by size for the next calls. */
+/* frame.c — allocates frames (the registers of one call); freed frames are kept in lists by size, and reused by later calls. */
 #include <stdlib.h>
 
 #include "softcuda/exec/warp/warp_internal.h"

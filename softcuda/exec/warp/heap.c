@@ -1,4 +1,4 @@
-/* heap.c — device malloc and free: one memory area, blocks whose sizes are powers of two, a free list for each size.
+/* heap.c — device malloc and free: one memory area, divided into blocks whose sizes are powers of two, with a free list for each size.
  *
  *     ┌────────┬──────────────────────────┐   The header contains the block's size class; the pointer that
  *     │ header │ memory for the kernel ...│   the kernel receives is 16-byte aligned.  Freed blocks are kept by
@@ -25,7 +25,7 @@ struct heap {
 	uint8_t *arena;
 	uint64_t bytes, used;
 	struct header *free[N_CLASSES];
-	uint64_t red_zone; /* unused bytes after each allocation: heap_red_zone_bytes of struct observer */
+	uint64_t red_zone; /* number of unused bytes after each allocation: heap_red_zone_bytes of struct observer */
 };
 
 struct heap *gpul_heap_create(gpul_exec_memory *m, uint64_t bytes)

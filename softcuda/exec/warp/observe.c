@@ -1,9 +1,9 @@
-/* observe.c — calls the observers of an instruction (observer_internal.h); and functions with which they examine it. */
+/* observe.c — calls the observers of an instruction (observer_internal.h), and defines functions with which they examine it. */
 #include "softcuda/exec/warp/observe_internal.h"
 
 uint32_t gpul_insn_lanes(const struct warp_state *s, const struct insn *i, uint32_t mask)
 {
-	if (!i->inner) /* no guard, or a branch around a guarded instruction, which all lanes execute */
+	if (!i->inner) /* no guard, or the branch that decoding inserts before a guarded instruction: all lanes execute it */
 		return mask;
 	return mask & (s->frame->code->ptx->insts[i->src].guard_negated ? ~*PRED(&s->w, i->guard) : *PRED(&s->w, i->guard));
 }
@@ -49,7 +49,7 @@ const void *gpul_warp_register(const struct warp_state *s, const struct frame *f
 	const uint32_t offset = of_module ? f->code->program->module_reg_offset[flat] : f->code->reg_offset[flat];
 	const unsigned size = gpul_ptx_type_bytes(gpul_ptx_reg_row(f->code->ptx, flat)->type);
 
-	*bytes = size == 1 ? 2 : size; /* 8-bit types use 16-bit registers */
+	*bytes = size == 1 ? 2 : size; /* an 8-bit type is in a 16-bit register */
 	return offset == UINT32_MAX ? NULL : (of_module ? s->w.bank[BANK_SPECIALS] : f->regs) + offset;
 }
 

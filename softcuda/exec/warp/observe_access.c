@@ -1,4 +1,4 @@
-/* observe_access.c — describes the memory accesses of an instruction for tools: those of each lane, before the instruction is executed. */
+/* observe_access.c — describes to tools which memory each lane is about to access, before the instruction is executed. */
 #include "softcuda/exec/async_internal.h"
 #include "softcuda/exec/matrix_internal.h"
 #include "softcuda/exec/multimem_internal.h"
@@ -18,7 +18,7 @@ static const uint8_t store_bytes[] = {
 #undef X
 };
 
-/* Return the bytes that an atomic operation accesses, from the type in its name: 4 for ATOM_ADD_F16X2. */
+/* Return the bytes that an atomic operation accesses, which the type in its name determines, such as 4 for ATOM_ADD_F16X2. */
 static unsigned atomic_bytes(unsigned op)
 {
 	static const char *const names[] = {
@@ -118,12 +118,12 @@ static void order_of(const gpul_ptx_inst *in, const struct insn *i, struct lane_
 		   : has_mod(in, GPUL_PTX_MOD_RELAXED)  ? ORDER_RELAXED
 		   : has_mod(in, GPUL_PTX_MOD_VOLATILE) ? ORDER_VOLATILE
 							: ORDER_WEAK;
-	if (a->order == ORDER_VOLATILE || has_mod(in, GPUL_PTX_MOD_MMIO)) /* as PTX specifies */
+	if (a->order == ORDER_VOLATILE || has_mod(in, GPUL_PTX_MOD_MMIO)) /* PTX specifies .sys for volatile and .mmio */
 		a->scope = SCOPE_SYS;
 	if (a->order == ORDER_WEAK && gpul_insn_access_kind(i) == ACCESS_ATOMIC &&
-	    !is_mbarrier(i->op)) /* PTX: atom and red are relaxed by default */
+	    !is_mbarrier(i->op)) /* in PTX, atom and red are relaxed by default */
 		a->order = ORDER_RELAXED;
-	/* PTX: by default, mbarrier.arrive is a release and mbarrier.test_wait an acquire, both with scope .cta */
+	/* In PTX, by default, mbarrier.arrive is a release and mbarrier.test_wait an acquire, both with scope .cta */
 	if (a->order == ORDER_WEAK && is_mbarrier(i->op)) {
 		a->order = i->op == OP_MBAR_ARRIVE ? ORDER_RELEASE : i->op == OP_MBAR_TEST ? ORDER_ACQUIRE : ORDER_WEAK;
 		a->scope = has_mod(in, GPUL_PTX_MOD_CLUSTER) ? SCOPE_CLUSTER : SCOPE_CTA;
@@ -158,7 +158,7 @@ static void place_lane(const struct warp_state *s, const struct insn *i, unsigne
 	a->at[l] = offset;
 }
 
-/* Describe an access by lanes `on`.  address: the instruction, or a struct insn that only holds one of its address operands. */
+/* Describe an access of the lanes in `on`.  address: the instruction, or a struct insn that holds one of its address operands. */
 static struct lane_accesses *describe(const struct warp_state *s, const struct insn *address, uint32_t on, enum access_kind kind,
 				      uint32_t bytes, struct lane_accesses *a)
 {
@@ -221,7 +221,7 @@ enum access_kind gpul_insn_access_kind(const struct insn *i)
 													      : ACCESS_ATOMIC;
 }
 
-/* Set the size of accesses to the shared memory of other blocks of the cluster to 0. */
+/* Set the size of those accesses to 0 that are to the shared memory of other blocks in the cluster. */
 static unsigned hide_peers(const struct warp_state *s, struct lane_accesses out[], unsigned n)
 {
 	for (unsigned k = 0; s->block->cluster && k < n; k++)
@@ -260,7 +260,7 @@ uint8_t *gpul_access_host(const struct warp_state *s, unsigned lane, unsigned sp
 	const struct block *other = space == SPACE_SHARED ? cluster_block(s->block, (uint32_t)at) : NULL;
 
 	switch (space) {
-	case SPACE_SHARED: /* of this block, or of another block of its cluster */
+	case SPACE_SHARED: /* the shared memory of this block, or of another block in its cluster */
 		return (other ? other->shared : s->shared) + (at & ((1u << CLUSTER_RANK_AT) - 1));
 	case SPACE_LOCAL:
 		return s->local + lane * s->local_stride + at;

@@ -1,5 +1,5 @@
-/* observe_pieces.c — describes, for tools, the accesses of instructions whose lanes access several pieces of memory: tensor copies, changes
- * of tensor maps, wgmma, surfaces. */
+/* observe_pieces.c — describes to tools the accesses of instructions whose lanes access several pieces of memory: tensor copies,
+ * changes of tensor maps, wgmma, surfaces. */
 #include "softcuda/exec/tensor_internal.h"
 #include "softcuda/exec/texture/texture_form_internal.h"
 #include "softcuda/exec/warp/access_internal.h"
@@ -8,7 +8,7 @@
 
 enum { WARPS_OF_GROUP = 4 };
 
-struct visit { /* the lane whose pieces are passed to the function call() */
+struct visit { /* a lane, for whose pieces of memory the function call() is called */
 	struct warp_state *s;
 	memory_piece_fn *call;
 	void *context;
@@ -52,7 +52,7 @@ static void visit_piece(struct visit *v, enum access_kind kind, unsigned space, 
 
 /* ---- tensor copies ------------------------------------------------------------------------------------------------- */
 
-/* Return the tensor map of a lane; NULL: the instruction will fault. */
+/* Return the tensor map of a lane; NULL if the instruction will fault. */
 static const gpul_tensor_map *find_map(struct visit *v, const struct insn *i)
 {
 	const struct tensor_copy *c = i->object;
@@ -71,7 +71,7 @@ static const gpul_tensor_map *find_map(struct visit *v, const struct insn *i)
 	return m && at % GPUL_TENSOR_MAP_ALIGN == 0 && tensor_map_is_valid(m, c->rank, c->im2col) ? m : NULL;
 }
 
-/* A tensor copy of one lane, whose pieces are passed to v->call(). */
+/* A tensor copy of one lane; its pieces are passed to v->call(). */
 struct box_visit {
 	struct visit *v;
 	struct tensor_box box;
@@ -113,7 +113,8 @@ static void visit_shared(struct box_visit *b, enum access_kind kind, uint32_t of
 	v->piece.copies = false;
 }
 
-/* Visit a part of a row of the box: bytes at an offset in the box, and, if the part is inside of the tensor, at a global address. */
+/* Visit a part of a row of the box: `bytes` bytes at an offset in the box, and, if the part is inside of the tensor, at a global
+ * address. */
 static void visit_part(struct box_visit *b, uint32_t offset, uint64_t global, uint32_t bytes, bool inside)
 {
 	const gpul_tensor_map *m = b->box.map;
@@ -249,7 +250,7 @@ static void visit_surface(struct visit *v, const struct insn *i)
 
 void gpul_insn_pieces(struct warp_state *s, const struct insn *i, uint32_t on, memory_piece_fn *call, void *context)
 {
-	const uint32_t lanes = is_wgmma(i->op) ? on & -on : on; /* the first lane represents the warp */
+	const uint32_t lanes = is_wgmma(i->op) ? on & -on : on; /* one call for the warp, attributed to its first lane */
 
 	EACH_LANE_OF(l, lanes)
 	{

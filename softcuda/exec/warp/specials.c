@@ -1,7 +1,7 @@
 /* specials.c — the special registers of a block's warps: PTX ISA 9.0, chapter 10.
  *
- * Bank 2 of a warp has the special registers that the program reads (program_internal.h), with 32 lanes each.  They are written when the
- * block starts; if a function that is decoded later reads others, these are written then. */
+ * Bank 2 of a warp has the special registers that the program reads (program_internal.h), with 32 lanes each.  They are written when
+ * the block starts; registers that only a function decoded later reads are written then. */
 #include "softcuda/exec/warp/warp_internal.h"
 
 /* Return true if the register has the same values in all blocks of one shape (struct block_shape). */
@@ -112,7 +112,7 @@ static uint64_t cluster_special(const struct block *b, unsigned special)
 		return b->index[0] % l->cluster[0] +
 		       l->cluster[0] * (b->index[1] % l->cluster[1] + l->cluster[1] * (uint64_t)(b->index[2] % l->cluster[2]));
 	case GPUL_PTX_SREG_IS_EXPLICIT_CLUSTER:
-		return l->cluster_blocks > 1 ? UINT32_MAX : 0; /* as a predicate: true in all lanes */
+		return l->cluster_blocks > 1 ? UINT32_MAX : 0; /* a predicate: true in all lanes */
 	default:
 		return 0;
 	}
@@ -162,8 +162,8 @@ static uint64_t block_special(const struct block *b, unsigned special)
 	}
 }
 
-/* Write a special register that is the same in all lanes.  fresh: the memory was not used before.  Otherwise it has the value of the
- * previous block in all lanes, because no instruction writes special registers. */
+/* Write a special register that is the same in all lanes.  If `fresh` is false, the memory still has the value of the previous block
+ * in all lanes, because no instruction writes special registers. */
 static void write_equal(uint8_t *slot, unsigned bytes, uint64_t value, bool fresh)
 {
 	typedef uint32_t four __attribute__((vector_size(16), may_alias));
@@ -182,7 +182,7 @@ static void write_equal(uint8_t *slot, unsigned bytes, uint64_t value, bool fres
 		memcpy(slot + l * bytes, &value, bytes);
 }
 
-/* Set registers of module scope to 0, so that a kernel that reads them before writing them behaves the same each time. */
+/* Set registers of module scope to 0, so that a kernel that reads them before writing them behaves in the same way in each run. */
 static void clear_module_registers(struct block *b, const struct gpul_exec_program *p)
 {
 	const gpul_ptx_module *m = p->module;
@@ -198,7 +198,7 @@ static void clear_module_registers(struct block *b, const struct gpul_exec_progr
 	}
 }
 
-/* Write a special register of all warps.  If its value depends only on the shape of the block, it is written only to fresh memory. */
+/* Write a special register of all warps.  A register whose value depends only on the shape of the block is written only to fresh memory. */
 static void write_special(struct block *b, const struct special_slot *r, bool fresh)
 {
 	const bool fixed = is_fixed_by_shape(r->special);

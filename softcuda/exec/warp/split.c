@@ -1,7 +1,7 @@
-/* split.c — divergence and reconvergence: creates and schedules splits, groups of lanes with one pc (warp_internal.h). */
+/* split.c — divergence and reconvergence: creates and schedules splits, which are groups of lanes with one pc (warp_internal.h). */
 #include "softcuda/exec/warp/warp_internal.h"
 
-/* The value of s->limit if there is no limit; not the address of an instruction. */
+/* The value of s->limit if there is no limit; no instruction has this address. */
 #define NO_LIMIT ((const struct insn *)(UINTPTR_MAX & ~(uintptr_t)63))
 
 static void set_window(struct warp_state *s)
@@ -73,7 +73,7 @@ const struct insn *gpul_split_exit(struct warp_state *s)
 	return raise_event(s, EVENT_EXIT, s->run_start);
 }
 
-/* Select the ready split with the deepest frame, then the lowest pc; false: no split is ready. */
+/* Select the ready split with the deepest frame, then the lowest pc.  Returns false if no split is ready. */
 static bool choose_split(struct warp_state *s)
 {
 	const struct split *best = NULL;
@@ -104,8 +104,9 @@ static uint32_t parked_lanes(const struct warp_state *s, uint32_t need, bool any
 /* Let splits that wait at a *.sync continue if all lanes of their member mask wait with the same member mask, even at different *.sync
  * instructions.
  *
- * Lanes with different member masks at one instruction form one split, which waits for the lanes of all masks.  If no split can run for
- * that reason, any_need lets splits continue whose missing lanes wait with any mask.  Returns false if none can continue. */
+ * Lanes with different member masks at one instruction form one split, which waits for the lanes of all masks.  If therefore no split
+ * can run, any_need is true: then splits continue if their missing lanes wait with any member mask.  Returns false if no split can
+ * continue. */
 static bool release_gathered(struct warp_state *s, bool any_need)
 {
 	uint32_t released = 0;

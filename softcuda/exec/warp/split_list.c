@@ -7,7 +7,7 @@ void gpul_split_remove(struct warp_state *s, unsigned k)
 	s->splits[k] = s->splits[--s->n_splits];
 }
 
-/* Add lanes to split p.  If p waits for lanes at a *.sync, it executes the *.sync again, because these may be the missing lanes. */
+/* Add lanes to split p.  If p waits for lanes at a *.sync, it executes the *.sync again, because the new lanes may be the missing ones. */
 void gpul_split_join(struct split *p, uint32_t mask)
 {
 	p->mask |= mask;
@@ -44,7 +44,7 @@ static void merge_split(struct warp_state *s, struct split *me, unsigned k)
 	const struct split *p = &s->splits[k];
 
 	if (p->state == SPLIT_SYNC || me->state == SPLIT_SYNC)
-		me->state = SPLIT_READY; /* the split executes its *.sync again, with more lanes */
+		me->state = SPLIT_READY; /* the merged split executes its *.sync again, with more lanes */
 	me->mask |= p->mask;
 	me->back_edges = p->back_edges < me->back_edges ? p->back_edges : me->back_edges;
 	gpul_split_remove(s, k);

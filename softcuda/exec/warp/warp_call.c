@@ -35,7 +35,7 @@ static bool is_predicate(const struct call_argument *a)
 	return a->in_register && !a->slot.bytes;
 }
 
-/* Copy element e of an argument for the lanes of mask; the distance from lane to lane is constant in both frames. */
+/* Copy element e of an argument for the lanes of mask; in both frames, consecutive lanes' elements have a constant distance. */
 static void copy_element(const struct warp_state *s, uint32_t mask, const struct frame *to_frame, const struct call_argument *to,
 			 const struct frame *from_frame, const struct call_argument *from, unsigned e)
 {
@@ -78,8 +78,8 @@ static struct call_argument parameter_of(const struct local_slot *slots, const s
 	return (struct call_argument){ .in_register = slots[n].offset == UINT32_MAX, .slot = slots[n], .regs = regs[n] };
 }
 
-/* Return the frame in which other lanes already execute this call; NULL: there is none.  Lanes that arrive later join that frame, so that
- * they can reconverge with the others inside of the function, as shuffles there require. */
+/* Return the frame in which other lanes already execute this call; NULL if there is none.  Lanes that make the call later join that
+ * frame, so that they can reconverge with the others inside the function, as shuffles in it require. */
 static struct frame *frame_of_same_call(const struct warp_state *s, const struct insn *i, const struct func_code *callee)
 {
 	for (unsigned k = 0; s->n_splits > 1 && k < s->n_splits; k++)
@@ -98,7 +98,7 @@ static void pass_arguments(const struct warp_state *s, struct frame *f, uint32_t
 	}
 }
 
-/* Create a frame for the lanes of mask, or join an existing one, and copy the arguments; NULL: a fault was recorded. */
+/* Create a frame for the lanes of mask, or join an existing one, and copy the arguments.  Returns NULL after a fault. */
 static struct frame *enter_function(struct warp_state *s, const struct insn *i, const struct func_code *callee, uint32_t mask)
 {
 	struct frame *parent = s->frame, *f = frame_of_same_call(s, i, callee);
@@ -145,7 +145,7 @@ const struct insn *gpul_call(struct warp_state *s, const struct insn *i, const s
 	return callee->insns;
 }
 
-/* Return the device function to which a pointer refers, after decoding it if necessary.  NULL: a fault of instruction i was recorded. */
+/* Return the device function to which a pointer refers, after decoding it if necessary.  Returns NULL after a fault of instruction i. */
 static const struct func_code *function_at(struct warp_state *s, const struct insn *i, uint64_t pointer, unsigned lane)
 {
 	const struct gpul_exec_program *p = s->frame->code->program;
@@ -170,7 +170,7 @@ static const struct func_code *function_at(struct warp_state *s, const struct in
 	return code;
 }
 
-/* After a fault in a call, remove lanes from the frames that they have entered, and free those that have no lanes left. */
+/* After a fault in a call, remove lanes from the frames that they have entered, and free the frames that have no lanes left. */
 static const struct insn *abandon_frames(struct warp_state *s, struct frame *const frame[LANES], uint32_t entered)
 {
 	EACH_LANE_OF(l, entered)

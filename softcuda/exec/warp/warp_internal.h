@@ -6,10 +6,11 @@
  *               └─ frame ── parent frame ...               one for each call in progress
  *
  * One split runs at a time, inside a window of instructions (floor, limit) that contains no pc of another split of its frame; when it
- * reaches limit, the pc of another split, the two merge (reconvergence).  A warp with one split has an unlimited window, so converged code
- * has no overhead.  The scheduler runs the split with the deepest frame, then with the lowest pc: diverged lanes reconverge there
- * soonest.  A split that has looped for long, or sleeps, waits until the other splits have run for a time slice (turn), so that a lane can
- * wait for another lane of its own warp.  Splits that waited at the same barrier instruction merge when the barrier is complete.
+ * reaches limit, the pc of another split, the two merge (reconvergence).  A warp with one split has an unlimited window, so converged
+ * code has no overhead.  The scheduler selects the split with the deepest frame, and among these the one with the lowest pc, because
+ * then diverged lanes reconverge soonest.  A split that has looped for long, or sleeps, waits until the other splits have run for a
+ * time slice (turn), so that a lane can wait for another lane of its own warp.  Splits that waited at the same barrier instruction
+ * merge when the barrier is complete.
  *
  * Handlers return the next instruction, or s->limit after setting s->event. */
 #ifndef GPULOAD_SOFTCUDA_EXEC_WARP_WARP_INTERNAL_H
@@ -25,13 +26,13 @@
 enum { SHARED_UNIT_BYTES = 128, RESERVED_SMEM_BYTES = 1024, N_BARRIERS = CLUSTER_BARRIER + 1, BACK_EDGES = 1000, N_WATCHED = 8 };
 
 struct frame {
-	struct frame *parent; /* the caller's frame; NULL: this is the kernel's frame */
+	struct frame *parent; /* the caller's frame; NULL for the frame of the kernel itself */
 	const struct func_code *code;
 	const struct call_site *site; /* the call that created the frame */
 	const struct insn *return_to; /* the instruction after the call, in the parent's code */
-	uint32_t lanes;               /* lanes that execute this call, or calls from it */
+	uint32_t lanes;               /* lanes that execute this call, or calls made from it */
 	uint32_t local_offset;        /* offset of the frame in each lane's local memory */
-	uint32_t alloca_bytes;        /* local memory that alloca has taken, after the variables */
+	uint32_t alloca_bytes;        /* local memory that alloca has allocated, after the function's variables */
 	uint32_t depth;               /* number of parents */
 	uint32_t size_class;          /* log2 of the size of regs */
 	uint8_t *regs;
@@ -39,9 +40,9 @@ struct frame {
 
 enum split_state {
 	SPLIT_READY,
-	SPLIT_PASSED,  /* has used up its time slice, or sleeps */
-	SPLIT_SYNC,    /* waits for other lanes of its warp, at a *.sync instruction */
-	SPLIT_BARRIER, /* waits at a barrier of the block */
+	SPLIT_PASSED,  /* the split has used up its time slice, or sleeps */
+	SPLIT_SYNC,    /* the split waits for other lanes of its warp, at a *.sync instruction */
+	SPLIT_BARRIER, /* the split waits at a barrier of the block */
 };
 
 struct split {
@@ -50,18 +51,18 @@ struct split {
 	uint32_t mask;
 	uint8_t state;   /* a value of enum split_state */
 	uint8_t barrier; /* SPLIT_BARRIER: number of the barrier */
-	bool released;   /* the *.sync instruction at pc may run without the missing lanes */
-	int back_edges;  /* backward branches left in its time slice; below 0: it must yield */
-	uint32_t need;   /* SPLIT_SYNC: the lanes in the member masks of its lanes */
+	bool released;   /* the *.sync instruction at pc may execute without the missing lanes */
+	int back_edges;  /* number of backward branches left in the time slice; if it is below 0, the split must yield */
+	uint32_t need;   /* SPLIT_SYNC: the union of the member masks of all its lanes */
 };
 
-enum event {                /* why the current split stopped */
-	     EVENT_NONE,    /* reached s->limit, the pc of another split */
-	     EVENT_SWITCH,  /* left the window (floor, limit), so the scheduler must choose a split */
-	     EVENT_YIELD,   /* used up its time slice, or sleeps */
-	     EVENT_SYNC,    /* waits for the lanes s->need of its warp */
-	     EVENT_BARRIER, /* executed the barrier instruction before pc */
-	     EVENT_EXIT,    /* its lanes exited, or moved to other splits */
+enum event {                /* why the current split has stopped */
+	     EVENT_NONE,    /* it has reached s->limit, the pc of another split */
+	     EVENT_SWITCH,  /* it has left the window (floor, limit), so the scheduler must choose a split */
+	     EVENT_YIELD,   /* it has used up its time slice, or sleeps */
+	     EVENT_SYNC,    /* it waits for the lanes s->need of its warp */
+	     EVENT_BARRIER, /* it has executed the barrier instruction before pc */
+	     EVENT_EXIT,    /* its lanes have exited, or moved to other splits */
 	     EVENT_FAULT,
 };
 
@@ -69,16 +70,16 @@ struct warp_state {
 	struct warp w; /* must be the first member, because state_of() casts its address */
 	const struct insn *floor, *limit;
 	const struct insn *pc;        /* after an event: the instruction at which the current split continues */
-	const struct insn *run_start; /* first instruction that n_instructions does not include */
-	int back_edges;               /* back_edges of the current split */
-	uint64_t polled;              /* host address of the first lane's last ordered load */
-	bool repolls;                 /* in its last time slice, the warp loaded the same word again, so it waits for that word to change */
+	const struct insn *run_start; /* the first instruction that n_instructions does not include yet */
+	int back_edges;               /* back_edges of the current split, while it runs */
+	uint64_t polled;              /* host address of the most recent ordered load by the first active lane */
+	bool repolls;                 /* in its last time slice, the warp loaded an unchanged word again, so it waits for a change */
 	bool stirs;                   /* in its last time slice, the warp did more than poll words that did not change */
 	enum event event;
 	unsigned current, n_splits;
 	struct frame *frame; /* frame of the current split */
 	uint64_t n_instructions;
-	uint32_t need;         /* EVENT_SYNC: the lanes of the member masks */
+	uint32_t need;         /* EVENT_SYNC: the union of the member masks */
 	uint8_t *local;        /* local memory of lane 0 */
 	uint64_t local_stride; /* distance to the next lane's local memory */
 	uint32_t local_bytes;  /* size of each lane's local memory */
@@ -90,34 +91,34 @@ struct warp_state {
 	struct block *block;
 	uint32_t index; /* number of the warp in its block */
 	bool done;
-	const struct insn *sleep_at; /* the nanosleep instruction that sleep_lanes execute; NULL: none */
+	const struct insn *sleep_at; /* the nanosleep instruction that the lanes in sleep_lanes execute; NULL: none */
 	uint32_t sleep_lanes;
 	uint64_t sleep_end_ns;
 	uint32_t arrived[N_BARRIERS]; /* lanes that have arrived at each barrier */
 	struct split splits[LANES];
-	uint64_t watched[N_WATCHED]; /* ring of the host addresses of the last ordered accesses, without duplicates */
+	uint64_t watched[N_WATCHED]; /* ring buffer of the host addresses of the most recent ordered accesses, without duplicates */
 	uint8_t next_watched;
 };
 
 struct barrier {
-	uint32_t expected;              /* number of threads to wait for; 0: all threads of the block that have not exited */
+	uint32_t expected;              /* number of threads that must arrive; 0: all threads of the block that have not exited */
 	uint32_t arrived, arrived_live; /* arrived threads, with and without lanes that do not exist or have exited */
 	bool in_use;
 	uint32_t popc; /* bar.red: number of true predicates */
-	bool any, all; /* bar.red: .or and .and of the predicates */
+	bool any, all; /* bar.red: the `or` and the `and` of the predicates */
 };
 
 /* Blocks that run at the same time, on one worker, and can access each other's shared memory.  A .shared::cluster address is an offset in
  * the block's own shared memory, or (rank + 1) << CLUSTER_RANK_AT + an offset in the shared memory of the block of that rank. */
 struct cluster {
 	unsigned n_blocks, n_running;
-	uint32_t n_live, arrived; /* number of threads that have not exited; how many of them executed barrier.cluster.arrive */
+	uint32_t n_live, arrived; /* threads that have not exited, and how many of them executed barrier.cluster.arrive */
 	struct block *block[GPUL_EXEC_CLUSTER_BLOCKS]; /* blocks, indexed by rank; NULL: the block has ended */
 };
 enum { CLUSTER_RANK_AT = 24 };
 
 struct block_shape {
-	uint64_t program_id; /* the program for which the block's memory is laid out; 0: not laid out yet */
+	uint64_t program_id; /* the program for whose kernel the block's memory is laid out; 0: it is not laid out yet */
 	const gpul_exec_kernel *kernel;
 	uint32_t block[3], dynamic_bytes;
 };
@@ -135,16 +136,16 @@ struct block {
 	size_t memory_bytes;
 	struct warp_state *warps;
 	unsigned n_warps, n_done;
-	uint32_t n_specials; /* number of the program's special registers that the warps have */
+	uint32_t n_specials; /* how many of the program's special registers the warps have; decoding may add others */
 	uint32_t n_threads, n_live;
 	uint32_t index[3];       /* %ctaid */
 	struct cluster *cluster; /* NULL: the block is not in a cluster */
-	struct block_nest *nest; /* state of the device runtime (../machine/nest_internal.h); NULL: the block has not called it */
+	struct block_nest *nest; /* state of the device runtime (../machine/nest_internal.h); NULL: never called */
 	unsigned rank;           /* rank in the cluster */
 	uint8_t *shared;
 	uint32_t shared_bytes;
 	struct barrier barriers[N_BARRIERS];
-	void *note[MAX_OBSERVERS]; /* data of the observers: see block_note() */
+	void *note[MAX_OBSERVERS]; /* private data of the observers: see block_note() */
 };
 
 struct gpul_exec_launch {
@@ -159,8 +160,8 @@ struct gpul_exec_launch {
 	uint64_t grid_id;
 	unsigned device; /* the device whose memory access rights the blocks have */
 	bool cooperative, listed;
-	unsigned depth;                 /* 0: started by the host; 1: by a kernel of depth 0, and so on */
-	struct nest *_Atomic nest;      /* child launches; NULL: the kernel has started none */
+	unsigned depth;                 /* nesting depth: 0 if the host started the launch, 1 if a kernel of depth 0 did, and so on */
+	struct nest *_Atomic nest;      /* the launches that this kernel has started; NULL: none */
 	const struct nest_calls *nests; /* a copy of machine->nests, because the machine may be destroyed before the launch is released */
 	const gpul_exec_order *order;   /* position in the order of all streams, for launch_begins(); NULL: after all earlier launches */
 	uint8_t *params;
@@ -189,13 +190,13 @@ struct worker {
 	unsigned n_free_blocks;
 	struct block **resident;
 	unsigned n_resident, resident_capacity;
-	struct gpul_exec_launch *current; /* the worker starts blocks of this launch; holds a reference */
-	uint64_t tried;                   /* value of machine->n_listed when the worker last found no block to start */
+	struct gpul_exec_launch *current; /* the launch whose blocks the worker starts; counts as a reference */
+	uint64_t tried;                   /* the value of machine->n_listed when the worker last found no block to start */
 	_Atomic uint64_t n_active_rounds; /* number of rounds (a turn of each resident block) in which not all blocks waited */
-	uint64_t pressure_ns, stalled_us; /* time of the last reading of how long threads waited for CPUs (rest.c), and its value */
+	uint64_t pressure_ns, stalled_us; /* time and value of the last reading of the time that threads waited for CPUs (rest.c) */
 	bool cpus_short;
-	uint64_t quiet_ns;             /* since when all resident blocks only poll words that do not change; 0: they do not */
-	uint64_t seen_active, seen_ns; /* last known sum of all workers' n_active_rounds, and since when it has not changed */
+	uint64_t quiet_ns;             /* when all resident blocks began to poll only unchanged words; 0: they do not */
+	uint64_t seen_active, seen_ns; /* the last sum of all workers' n_active_rounds, and the time of its last change */
 	struct frame *free_frames[33]; /* lists of free frames, by size class; the next frame is frame->parent */
 	uint8_t *scratch;              /* memory of bank 3 */
 };
@@ -217,7 +218,7 @@ static inline uint32_t program_shared_bytes(const struct gpul_exec_launch *l)
 	return l->dynamic_bytes ? l->dynamic_base + l->dynamic_bytes : l->kernel->info.shared_bytes;
 }
 
-/* Return the pointer that observer o can set for a block.  block_begins() must set it, because struct block is reused. */
+/* Return the address of a pointer that observer o can set, for its own data about a block.  Set it in block_begins(): blocks are reused. */
 static inline void **block_note(struct block *b, const struct observer *o)
 {
 	return &b->note[__builtin_ctz(o->bit)];
@@ -237,14 +238,14 @@ static inline unsigned first_lane(uint32_t mask)
 
 static inline unsigned count_lanes(uint32_t mask)
 {
-	return mask == ALL_LANES ? LANES : (unsigned)__builtin_popcount(mask); /* avoids a function call if the CPU has no POPCNT */
+	return mask == ALL_LANES ? LANES : (unsigned)__builtin_popcount(mask); /* the first case is faster on CPUs without POPCNT */
 }
 
 /* Loops over the lanes of a mask, and over the active lanes of w; l is the lane. */
 #define EACH_LANE_OF(l, lanes) for (uint32_t rest_ = (lanes), l = 0; rest_ && (l = first_lane(rest_), 1); rest_ &= rest_ - 1)
 #define EACH_ACTIVE(l, w)      EACH_LANE_OF(l, (w)->mask)
 
-/* Stop the current split: the handler must return the result.  The split continues at pc when the scheduler selects it again. */
+/* Stop the current split; the handler must return this result.  The split continues at pc when the scheduler selects it again. */
 static inline const struct insn *raise_event(struct warp_state *s, enum event event, const struct insn *pc)
 {
 	s->event = event;
@@ -259,8 +260,8 @@ static inline void count_run(struct warp_state *s, const struct insn *last, cons
 	s->run_start = next;
 }
 
-/* Note an ordered access.  If the word is not one of those that the warp accessed last, the warp does not only wait: a waiting warp
- * accesses few words, those that it polls, and perhaps one by which it signals that it waits. */
+/* Record an ordered access.  If the word is not among those that the warp accessed most recently, the warp makes progress: a warp
+ * that only waits accesses the few words that it polls, and perhaps one by which it signals that it waits. */
 static inline void watch_word(struct warp_state *s, uint64_t at)
 {
 	bool known = false;
@@ -274,7 +275,7 @@ static inline void watch_word(struct warp_state *s, uint64_t at)
 	s->next_watched = (uint8_t)((s->next_watched + 1) % N_WATCHED);
 }
 
-/* Returns true if lanes may join the split: it is not counted at a barrier, and is not about to run a *.sync without missing lanes. */
+/* Returns true if lanes may join the split: it is not at a barrier, nor about to execute a *.sync without the missing lanes. */
 static inline bool split_can_merge(const struct split *p)
 {
 	return p->state != SPLIT_BARRIER && !p->released;
@@ -296,10 +297,10 @@ void gpul_split_start(struct warp_state *s, const struct insn *entry, struct fra
 enum warp_result { WARP_DONE, WARP_WAITS, WARP_YIELDS, WARP_FAULT } gpul_warp_run(struct warp_state *s);
 
 /* Functions of specials.c. */
-/* Write the special registers of all warps; fresh: even those that are the same for all blocks of one shape (struct block_shape). */
+/* Write the special registers of all warps; fresh: also those that are the same for all blocks of one shape (struct block_shape). */
 void gpul_specials_write(struct block *b, bool fresh);
-void gpul_specials_add(struct block *b);                       /* write those that later decoding has added */
-size_t gpul_specials_bytes(const struct gpul_exec_program *p); /* of one warp, with room for those that decoding may add */
+void gpul_specials_add(struct block *b);                       /* writes registers that decoding has added since the block started */
+size_t gpul_specials_bytes(const struct gpul_exec_program *p); /* size for one warp, with room for later registers */
 
 /* Functions of warp_call.c. */
 const struct insn *gpul_call(struct warp_state *s, const struct insn *i, const struct func_code *callee);
@@ -309,24 +310,24 @@ const struct insn *gpul_call_return(struct warp_state *s, const struct insn *i);
 /* Functions of frame.c. */
 struct frame *gpul_frame_create(struct worker *k, const struct func_code *code);
 void gpul_frame_free(struct worker *k, struct frame *f);
-void gpul_frame_leave(struct worker *k, struct frame *f, uint32_t lanes); /* remove the lanes from f and all its parents */
+void gpul_frame_leave(struct worker *k, struct frame *f, uint32_t lanes); /* removes the lanes from f and all its parents */
 
 /* Functions of builtins.c. */
 const struct insn *gpul_call_builtin(struct warp_state *s, const struct insn *i);
 enum builtin gpul_builtin_find(const char *name);
-/* Return the value of argument n of a call; 0: the call has fewer arguments. */
+/* Return the value of argument n of a call; 0 if the call has fewer arguments. */
 uint64_t gpul_builtin_argument(const struct warp_state *s, const struct call_site *site, uint32_t n, unsigned lane);
 void gpul_builtin_set_result(const struct warp_state *s, const struct call_site *site, unsigned lane, uint64_t value);
-unsigned gpul_builtin_written_bytes(enum builtin b); /* bytes that a call of the device runtime writes through its first argument */
+unsigned gpul_builtin_written_bytes(enum builtin b); /* size of the result that a call writes through its first argument */
 /* Copy argument n, of any size, to `out`. */
 void gpul_builtin_bytes(const struct warp_state *s, const struct call_site *site, uint32_t n, unsigned lane, void *out, size_t bytes);
 uint64_t gpul_builtin_result(const struct warp_state *s, const struct call_site *site, unsigned lane);
 
-/* warp_print.c: vprintf for one lane.  Returns the number of printed arguments; *stop is set on a fault. */
+/* warp_print.c: vprintf for one lane.  Returns the number of printed arguments; *stop is set after a fault. */
 int gpul_lane_printf(struct warp_state *s, const struct insn *i, unsigned lane, uint64_t format_at, uint64_t args,
 		     const struct insn **stop);
 
-/* Functions of access.c.  They return true if the lane may write, or read, [at, at + bytes); `at` is a generic address. */
+/* Functions of access.c.  The first two return true if the lane may write, or read, [at, at + bytes); `at` is a generic address. */
 bool gpul_lane_may_write(struct warp_state *s, unsigned lane, uint64_t at, uint64_t bytes);
 bool gpul_lane_may_read(struct warp_state *s, unsigned lane, uint64_t at, uint64_t bytes);
 /* Copy the string at a generic address, truncated to fit into buf; false: the lane may not read it. */
@@ -339,7 +340,7 @@ void gpul_block_lanes_ended(struct warp_state *s, uint32_t lanes);
 /* Functions of cluster.c. */
 struct cluster *gpul_cluster_create(struct gpul_exec_launch *l); /* NULL: out of memory */
 void gpul_cluster_add(struct cluster *c, struct block *b, unsigned rank);
-void gpul_cluster_remove(struct block *b); /* call when a block ends; the last block frees the cluster */
+void gpul_cluster_remove(struct block *b); /* called when a block ends; the last block frees the cluster */
 void gpul_cluster_arrive(struct warp_state *s, uint32_t lanes);
 void gpul_cluster_lanes_ended(struct warp_state *s, uint32_t lanes);
 /* Find the block of the cluster whose shared memory contains a generic address; NULL: none.  *offset: offset in its shared memory. */
@@ -358,10 +359,10 @@ enum block_result { BLOCK_DONE, BLOCK_YIELDS, BLOCK_FAULT } gpul_block_run(struc
 
 /* Functions of block_memory.c. */
 struct block *gpul_block_create(struct worker *k, struct gpul_exec_launch *l, uint64_t index); /* NULL: out of memory */
-void gpul_block_release(struct block *b); /* adds its instruction count to the launch; keeps the memory for reuse */
+void gpul_block_release(struct block *b); /* adds its instruction count to the launch; keeps its memory for reuse */
 void gpul_worker_free_memory(struct worker *k);
 
-/* fault.c: report a fault of a block that has accessed memory in a range of the table that is not mapped; the instruction is unknown. */
+/* fault.c: report that a block has accessed an address that is in the memory table but not mapped; the instruction is unknown. */
 void gpul_fault_pages(struct block *b, uint64_t address);
 /* fault.c: report a fault: set EVENT_FAULT and return s->limit, which the handler must return.  A launch keeps its first fault. */
 const struct insn *gpul_fault_access(struct warp_state *s, const struct insn *i, unsigned lane, uint64_t address, unsigned bytes,
@@ -378,8 +379,8 @@ struct heap;
 struct heap *gpul_heap_create(gpul_exec_memory *m, uint64_t bytes); /* NULL: out of memory */
 void gpul_heap_destroy(struct heap *h);
 uint64_t gpul_heap_alloc(struct heap *h, uint64_t bytes); /* 0: full */
-bool gpul_heap_free(struct heap *h, uint64_t address);    /* false: not an allocation of h, or freed before */
-/* The state of the heap, which a tool saves to run a launch again.  The headers of blocks are in device memory, which it saves, too. */
+bool gpul_heap_free(struct heap *h, uint64_t address);    /* returns false if h has no such allocation, or if it was freed before */
+/* State of the heap that a tool saves in order to run a launch again; block headers are in device memory, which it saves as well. */
 struct heap_marks {
 	uint64_t used;
 	void *free[48];
@@ -392,24 +393,24 @@ struct heap *gpul_heap_of(struct gpul_exec_machine *m); /* created by the first 
 struct gpul_exec_launch *gpul_launch_create(struct gpul_exec_machine *m, const gpul_exec_launch_config *c);
 void gpul_launch_destroy(struct gpul_exec_launch *l);
 void gpul_launch_unref(struct gpul_exec_launch *l);
-void gpul_launch_skip_rest(struct gpul_exec_launch *l); /* count blocks that have not started as ended */
+void gpul_launch_skip_rest(struct gpul_exec_launch *l); /* counts the blocks that have not started as ended */
 /* Count n more blocks as ended.  The last block ends the launch, or, if the launch has children, nest.c ends it later. */
 void gpul_launch_blocks_ended(struct gpul_exec_launch *l, uint64_t n);
 void gpul_launch_end(struct gpul_exec_launch *l);
-void gpul_launch_list(struct gpul_exec_launch *l);                        /* add it to the machine's list; the caller holds machine->lock */
-void gpul_launch_begin_again(struct gpul_exec_launch *l, bool abandoned); /* abandoned: its blocks had not ended */
+void gpul_launch_list(struct gpul_exec_launch *l);                        /* adds it to machine->first; the caller holds machine->lock */
+void gpul_launch_begin_again(struct gpul_exec_launch *l, bool abandoned); /* abandoned: its blocks have not ended */
 
 /* launch_start.c: check the configuration for gpul_exec_launch_start() */
 gpul_status gpul_launch_check(const struct gpul_exec_machine *m, const gpul_exec_launch_config *config, gpul_error *err);
 
 /* Functions of residency.c. */
-bool gpul_launch_has_room(struct gpul_exec_launch *l); /* true: another block may become resident, or all have started */
+bool gpul_launch_has_room(struct gpul_exec_launch *l); /* true if one more block may become resident, or if all blocks have started */
 void gpul_worker_check_stuck(struct worker *k);        /* called while all blocks of the worker wait */
 
 /* rest.c: yield the CPU, or sleep for a moment; quiet: the blocks only poll words that do not change. */
 void gpul_worker_rest(struct worker *k, bool quiet);
 
-/* Functions of ../machine/device_runtime.c and nest.c, for launches from kernels, as a table, to avoid a circular dependency of files. */
+/* Functions of ../machine/device_runtime.c and nest.c, for launches from kernels.  A table of pointers avoids a circular dependency. */
 struct nest_calls {
 	const struct insn *(*call_device_runtime)(struct warp_state *s, const struct insn *i);
 	void (*stop_children)(struct gpul_exec_launch *l);
@@ -440,7 +441,7 @@ struct gpul_exec_machine {
 	_Atomic bool paused;         /* workers run no blocks (gpul_exec_machine_pause) */
 };
 gpul_status gpul_machine_list(struct gpul_exec_machine *m, struct gpul_exec_launch *l, gpul_error *err);
-void gpul_machine_stop(struct gpul_exec_machine *m); /* wake the workers, so that they end stopped launches */
+void gpul_machine_stop(struct gpul_exec_machine *m); /* wakes the workers, so that they end stopped launches */
 void *gpul_worker_main(void *worker);
 
 #endif

@@ -1,5 +1,5 @@
-/* warp_print.c — device printf: reads the format from device memory and the arguments from a buffer, in which each
- * is aligned to its size (int 4 bytes; long, double and pointers 8). */
+/* warp_print.c — device printf: reads the format from device memory and the arguments from a buffer, in which each argument is
+ * aligned to its size (int 4 bytes; long, double and pointers 8). */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -40,9 +40,9 @@ static uint64_t next_argument(struct printer *p, unsigned bytes)
 	return value;
 }
 
-/* A conversion of the format: % flags width .precision length letter; a * is replaced by its argument. */
+/* A conversion of the format: % flags width .precision length letter.  A * in it is replaced by its argument. */
 struct spec {
-	char flags[MAX_SPEC]; /* for example "%-08.3": all without length and letter */
+	char flags[MAX_SPEC]; /* the conversion without length and letter, such as "%-08.3" */
 	unsigned n_long, n_short;
 	char letter;
 };
@@ -148,7 +148,7 @@ static void print_conversion(struct printer *p, const struct spec *s)
 	case 'p':
 		APPEND_AS(p, s, "", (void *)(uintptr_t)next_argument(p, 8));
 		break;
-	default: /* not a conversion of C: print it unchanged */
+	default: /* not a conversion of C, so it is printed unchanged */
 		p->n_args--;
 		append_text(p, s->flags, strlen(s->flags));
 		append_text(p, &s->letter, s->letter != 0);

@@ -35,7 +35,7 @@ static void add_place(struct breakpoint *b, const struct insn *i)
 		*at = i;
 }
 
-/* Return the line of an instruction in the breakpoint's file, CUDA C++ or PTX; 0: the instruction comes from another file. */
+/* Return the line of an instruction in the breakpoint's file (CUDA C++ or PTX); 0 if the instruction comes from another file. */
 static uint32_t line_in_file(const struct breakpoint *b, const struct func_code *code, const struct insn *i)
 {
 	const struct place p = gpul_debug_place(code, i);
@@ -49,7 +49,7 @@ static uint32_t line_in_file(const struct breakpoint *b, const struct func_code 
 	return gpul_debug_same_file(name, b->where) ? p.ptx_line : 0;
 }
 
-/* A fast test, done once for each function: false if no code comes from the breakpoint's file, as for most functions. */
+/* A fast test, done once for each function: returns false if none of its code comes from the breakpoint's file, which is the usual case. */
 static bool may_have_file(const struct breakpoint *b, const struct func_code *code)
 {
 	const gpul_ptx_module *m = code->program->module;
@@ -150,7 +150,7 @@ void gpul_debug_resolve(struct debug *d)
 
 /* ---- checking for hits ---------------------------------------------------------------------------------------------- */
 
-/* Returns true if the condition is true in a lane of the mask, and finds the lane.  If it cannot be evaluated, it counts as true. */
+/* Returns true if the condition is true in a lane of the mask, and sets *lane.  A condition that cannot be evaluated counts as true. */
 static bool condition_holds(const struct debug *d, const struct breakpoint *b, struct warp_state *s, uint32_t mask, unsigned *lane)
 {
 	EACH_LANE_OF(l, mask)
@@ -165,7 +165,7 @@ static bool condition_holds(const struct debug *d, const struct breakpoint *b, s
 	return false;
 }
 
-/* Returns true if a hit counts.  Hits during a replay that searches for an instruction do not count. */
+/* Count a hit, except during a replay that searches, and return true if the kernel must stop (`ignored` hits have passed). */
 static bool counts(const struct debug *d, struct breakpoint *b)
 {
 	if (d->search.phase != SEARCH_OFF)

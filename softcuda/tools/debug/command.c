@@ -28,7 +28,7 @@ static void print_breakpoint(FILE *out, const struct breakpoint *b)
 	putc('\n', out);
 }
 
-/* Add a breakpoint.  The syntax of its condition is checked now; register names can be checked only while a kernel runs. */
+/* Add a breakpoint.  The syntax of the condition is checked immediately, but register names can be checked only while a kernel runs. */
 static gpul_status add_breakpoint(const struct call *c, struct breakpoint *b, unsigned condition_word)
 {
 	const char *condition = word_or_null(c, condition_word);
@@ -118,7 +118,7 @@ static gpul_status do_breaks(const struct call *c)
 
 /* ---- continuing and stepping ------------------------------------------------------------------------------------------ */
 
-/* Command: go HOW [BLOCK WARP [LANE]] steps this warp or lane; go to COUNT runs to the instruction with this number. */
+/* Command: go HOW [BLOCK WARP [LANE]] steps the given warp or lane; go to COUNT runs to the instruction with this number. */
 static gpul_status do_go(const struct call *c)
 {
 	static const char *const names[N_GO] = { "free",      "insn",      "line",      "over",       "out",

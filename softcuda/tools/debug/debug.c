@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Returns true if this process is the first one of the program, which the client debugs. Other processes of the program inherit the
+/* Returns true if this process is the program's first process, the one that the client debugs. Child processes inherit the
  * environment variable and perhaps the descriptor; a lock on the file ensures that only the first process uses it. */
 static bool take_descriptor(int fd)
 {

@@ -38,7 +38,7 @@ void gpul_debug_listing(FILE *out, const struct gpul_exec_program *p);
 
 struct value {
 	enum { VALUE_INT, VALUE_UINT, VALUE_FLOAT } kind;
-	unsigned bytes; /* size of the register or memory that was read, 1 to 8; 0: a computed value */
+	unsigned bytes; /* size in bytes (1 to 8) of the register or memory from which the value was read; 0: it was computed */
 	union {
 		int64_t i;
 		uint64_t u;
@@ -88,12 +88,12 @@ uint8_t *gpul_debug_writable(const struct lane *at, unsigned space, uint64_t add
 struct breakpoint {
 	unsigned id;
 	enum { BREAK_LINE, BREAK_KERNEL, BREAK_LABEL, BREAK_WATCH } kind;
-	char *where;               /* owned; file, or name of a kernel or label; BREAK_WATCH: the expression for the address */
+	char *where;               /* owned; file, or name of a kernel or label; BREAK_WATCH: expression for the address */
 	char *condition;           /* owned; NULL: none */
-	uint32_t line, found_line; /* found_line: the line with code that was found for `line`; 0: none so far */
+	uint32_t line, found_line; /* found_line: the line with code that was found for `line`; 0: none found yet */
 	uint64_t address, bytes;   /* BREAK_WATCH: the watched memory, an address in `space` */
 	unsigned space, on;        /* on: 1 for reads, 2 for writes, 3 for both */
-	unsigned hits, ignored;    /* ignored: number of hits at which the kernel does not stop */
+	unsigned hits, ignored;    /* ignored: number of hits before the kernel stops */
 	GPUL_ARRAY(const struct insn *) at;
 };
 
@@ -112,9 +112,9 @@ struct warp_name { /* identifies a warp, even after it has ended */
 	unsigned warp;
 };
 
-struct origin { /* the warp and lane in which a step began, and the position there */
+struct origin { /* where a step began: warp, lane, and position */
 	struct warp_name warp;
-	int lane; /* step this lane; -1: the whole warp */
+	int lane; /* the lane to step; -1: the whole warp */
 	struct place place;
 	uint32_t depth;
 	uint64_t count;
@@ -130,10 +130,10 @@ struct stop {
 	bool after;          /* stopped after the instruction or launch, so the first step back leads to it */
 };
 
-struct search { /* to step back: a replay that searches for an instruction before the instruction number `end` */
+struct search { /* how a step back finds its target: a replay searches for it among the instructions before number `end` */
 	enum { SEARCH_OFF, SEARCH_LAST, SEARCH_GO } phase;
 	enum go how;
-	uint64_t end, found; /* instruction numbers; SEARCH_GO: the replay stops at `found` */
+	uint64_t end, found; /* instruction numbers; in phase SEARCH_GO, the replay stops at `found` */
 	struct origin from;
 	struct place line; /* source position of the previous instruction of the warp */
 };
@@ -155,12 +155,12 @@ struct debug {
 	GPUL_ARRAY(const struct func_code *) code;
 	GPUL_ARRAY(struct breakpoint) breakpoints;
 	unsigned last_id;
-	bool unresolved; /* code was added after the breakpoints were resolved */
+	bool unresolved; /* functions were decoded after the breakpoints were resolved */
 
 	GPUL_ARRAY(struct block *) resident;
 	unsigned n_launches;      /* number of launches that are running */
 	gpul_exec_launch *launch; /* the launch that began last */
-	bool alone;               /* true: no other launch has run at the same time */
+	bool alone;               /* no other launch has run at the same time */
 	uint64_t count;           /* instructions that the interpreter has executed since the launch began */
 
 	enum go go;
@@ -170,21 +170,21 @@ struct debug {
 	struct search search;
 	uint64_t back_bytes; /* maximum size of snapshots */
 	GPUL_ARRAY(struct saved_range) saved;
-	struct heap_marks heap;      /* state of the device malloc heap when the snapshot was made; 0: the heap had not been used */
-	bool has_snapshot, restores; /* restores: restore memory and restart the launch */
+	struct heap_marks heap;      /* state of the device malloc heap at the snapshot; 0: the heap had not been used */
+	bool has_snapshot, restores; /* restores: memory must be restored, and the launch restarted */
 	void (*print)(void *user, const char *text,
-		      size_t text_bytes); /* the machine's print callback, saved here while a replay prints nothing */
+		      size_t text_bytes); /* the machine's print callback, saved during a replay, which prints nothing */
 
 	int client, listener; /* sockets; -1: none */
 	pthread_t server;
-	char *listens; /* owned; socket path to remove; NULL: none */
+	char *listens; /* owned; path of the socket, removed at the end; NULL: none */
 };
 
 /* Functions of breakpoint.c. */
 struct breakpoint *gpul_debug_add_breakpoint(struct debug *d, const struct breakpoint *b);
 void gpul_debug_remove_breakpoint(struct debug *d, size_t k);
 void gpul_debug_resolve(struct debug *d);
-/* Find the breakpoint at this instruction whose condition is true for a lane of mask; sets *lane to that lane. NULL: none. */
+/* Find the breakpoint at this instruction whose condition is true for a lane of mask; sets *lane to that lane. NULL: there is none. */
 struct breakpoint *gpul_debug_hit(struct debug *d, struct warp_state *s, const struct insn *i, uint32_t mask, unsigned *lane);
 /* Find the watchpoint on memory that the lanes in `on` are about to access. */
 struct breakpoint *gpul_debug_watch_hit(struct debug *d, struct warp_state *s, const struct insn *i, uint32_t on, unsigned *lane,
@@ -192,7 +192,7 @@ struct breakpoint *gpul_debug_watch_hit(struct debug *d, struct warp_state *s, c
 
 /* stop.c: set the hooks of the observer */
 void gpul_debug_hooks(struct observer *o);
-/* Let the worker continue. GPUL_EINVAL: it is not stopped, or it cannot go back. */
+/* Let the worker continue. GPUL_EINVAL: the worker is not stopped, or cannot go back. */
 gpul_status gpul_debug_go(struct debug *d, enum go how, const struct origin *from, uint64_t to, gpul_error *err);
 
 /* Functions of snapshot.c. */

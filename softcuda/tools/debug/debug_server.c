@@ -1,5 +1,5 @@
-/* debug_server.c — serves the client over a socket, which this process inherited from its parent process or listens on. It serves one
- * client at a time; when the client disconnects, its breakpoints are removed and the kernels continue. */
+/* debug_server.c — serves the client over a socket, which this process has inherited, or on which it listens. It serves one client at
+ * a time; when the client disconnects, its breakpoints are removed and the kernels continue. */
 #include "softcuda/tools/debug/debug_internal.h"
 
 #include <arpa/inet.h>
@@ -31,7 +31,7 @@ static void answer(struct debug *d, char *line)
 	free(text);
 }
 
-/* Execute each complete command line of text and move the incomplete rest to the front; returns the length of the rest. */
+/* Execute each complete command line in text, and move the incomplete rest to the front.  Returns the length of the rest. */
 static size_t answer_lines(struct debug *d, char *text, size_t n)
 {
 	char *line = text, *end;

@@ -53,7 +53,7 @@ bool gpul_debug_same_file(const char *a, const char *b)
 
 /* ---- the listing -------------------------------------------------------------------------------------------------- */
 
-/* a line of the listing; rank: order of the texts within the line */
+/* a line of the listing; rank: order of several texts with the same line number */
 struct row {
 	uint32_t line, rank;
 	char *text;
@@ -119,7 +119,7 @@ static int by_line(const void *a, const void *b)
 
 void gpul_debug_listing(FILE *out, const struct gpul_exec_program *p)
 {
-	enum { MOST_EMPTY = 1000000 }; /* limit of empty lines in succession, because a #line directive can contain any line number */
+	enum { MOST_EMPTY = 1000000 }; /* consecutive empty lines, because #line can contain any number */
 	const gpul_ptx_module *m = p->module;
 	rows_array rows = { 0 };
 	uint32_t line = 1;

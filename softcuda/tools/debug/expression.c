@@ -10,7 +10,7 @@ struct parser {
 	const struct lane *at;
 	const char *text, *here;
 	gpul_error *err;
-	bool skips; /* parse an operand of && or || without evaluating it */
+	bool skips; /* set while an operand of && or || is parsed without being evaluated */
 	unsigned depth;
 };
 
@@ -305,7 +305,7 @@ static bool apply_float(struct parser *p, const char *op, double a, double b, st
 	}
 }
 
-/* Apply an operator to integers.  The result is unsigned if both operands are, or if one is an unsigned value too large for int64_t. */
+/* Apply an operator to integers.  The result is unsigned if both operands are, or if an unsigned one is too large for int64_t. */
 static bool apply_integer(struct parser *p, const char *op, struct value a, struct value b, struct value *out)
 {
 	const bool is_unsigned = a.kind == VALUE_UINT && b.kind == VALUE_UINT, less = is_unsigned ? a.u < b.u : a.i < b.i;
@@ -362,7 +362,7 @@ static bool apply_integer(struct parser *p, const char *op, struct value a, stru
 	}
 }
 
-/* Parse operators whose precedence is at least `least`. */
+/* Parse an operand and all following operators whose precedence is at least `least`. */
 static bool climb(struct parser *p, unsigned least, struct value *out)
 {
 	const struct operator* op;

@@ -202,7 +202,7 @@ gpul_status gpul_debug_show_params(const struct call *c)
 	return st;
 }
 
-/* Print the variables of the function and of its module that are in memory. */
+/* Print those variables of the function and of its module that are in memory. */
 gpul_status gpul_debug_show_variables(const struct call *c)
 {
 	const struct insn *i;

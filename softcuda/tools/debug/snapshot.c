@@ -33,7 +33,7 @@ void gpul_debug_save(struct debug *d)
 	gpul_debug_drop_snapshot(d);
 	while (ok && gpul_exec_memory_next(d->memory, at, &r)) {
 		at = r.base + r.bytes;
-		if (r.flags & (GPUL_EXEC_MEM_READ_ONLY | GPUL_EXEC_MEM_MULTICAST)) /* multicast memory has no bytes of its own */
+		if (r.flags & (GPUL_EXEC_MEM_READ_ONLY | GPUL_EXEC_MEM_MULTICAST)) /* multicast addresses have no memory of their own */
 			continue;
 		bytes += r.bytes;
 		ok = bytes <= d->back_bytes && save_range(d, &r);

@@ -1,4 +1,4 @@
-/* state.c — reads registers, special registers and memory as the program sees them in one lane. */
+/* state.c — reads registers, special registers and memory as the program would read them in one lane. */
 #include "softcuda/tools/debug/debug_internal.h"
 
 #include <inttypes.h>
@@ -172,7 +172,7 @@ bool gpul_debug_register(const struct lane *at, uint32_t flat, struct value *out
 	return true;
 }
 
-/* Get %tid, %ntid, %ctaid or %nctaid, which have a value even if the program never reads them. */
+/* Compute %tid, %ntid, %ctaid or %nctaid, because the interpreter stores them only if the program reads them. */
 static bool own_special(const struct lane *at, const char *name, uint64_t *out)
 {
 	static const char *const vectors[] = { "%tid", "%ntid", "%ctaid", "%nctaid" };
@@ -225,7 +225,7 @@ uint8_t *gpul_debug_writable(const struct lane *at, unsigned space, uint64_t add
 	return (uint8_t *)(uintptr_t)gpul_debug_memory(at, space, address, bytes);
 }
 
-/* Return the memory at a generic address: global memory, or the block's shared or the lane's local memory. */
+/* Return the memory at a generic address, in global memory, the block's shared memory, or the lane's local memory. */
 static const uint8_t *generic_memory(const struct lane *at, uint64_t address, uint64_t bytes)
 {
 	gpul_exec_range r;

@@ -1,4 +1,4 @@
-/* stop.c — the hooks: they decide where the worker stops, how it continues, and how it goes back by a replay. */
+/* stop.c — the observer's hooks, which decide where the worker stops, how it continues, and how a replay takes it back. */
 #include "softcuda/tools/debug/debug_internal.h"
 
 static bool same_warp(const struct warp_name *n, const struct warp_state *s)
@@ -6,7 +6,7 @@ static bool same_warp(const struct warp_name *n, const struct warp_state *s)
 	return n->launch == s->block->launch && n->warp == s->index && n->block == gpul_debug_block_index(s->block);
 }
 
-/* Returns true if the warp or lane that the user steps has ended. */
+/* Returns true if the warp or lane that the user is stepping has ended. */
 static bool has_ended(const struct debug *d, const struct origin *from)
 {
 	for (size_t k = 0; k < d->resident.n; k++) {
@@ -68,7 +68,8 @@ static void begin_replay(struct debug *d, gpul_exec_launch *l)
 	gpul_launch_again(l);
 }
 
-/* Called when a replay that searches has reached the end or the fault of the launch: run it again, to the instruction that was found. */
+/* Called when a replay that searches has reached the end of the launch, or a fault.  If its search is complete, run the launch once
+ * more, up to the instruction that was found. */
 static bool search_is_complete(struct debug *d, gpul_exec_launch *l)
 {
 	if (d->search.phase != SEARCH_LAST || d->restores)
@@ -393,7 +394,7 @@ static void launch_ends(struct observer *o, gpul_exec_launch *l, const gpul_exec
 	pthread_mutex_lock(&d->lock);
 	if (search_is_complete(d, l)) {
 		;
-	} else if (!d->restores && d->search.phase != SEARCH_OFF) { /* the replay did not reach the instruction: not deterministic */
+	} else if (!d->restores && d->search.phase != SEARCH_OFF) { /* the replay never reached the instruction */
 		if (d->search.how == BACK_TO)
 			snprintf(stop.text, sizeof stop.text, "%s has ended at instruction #%llu, before instruction #%llu",
 				 SHOWN_NAME(l->kernel->info.name), (unsigned long long)d->count, (unsigned long long)d->search.found);

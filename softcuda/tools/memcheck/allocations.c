@@ -11,7 +11,7 @@
 
 typedef unsigned long long ull;
 
-/* KEPT_MOST: how many freed allocations stay reserved; their pages are returned to the system, so they take only address space. */
+/* KEPT_MOST: maximum number of freed allocations whose addresses stay reserved; their pages are returned to the system. */
 enum { KEPT_MOST = 4096, FAR = 1 << 30 };
 static const uint64_t KEPT_BYTES = UINT64_C(64) << 30;
 
@@ -73,7 +73,7 @@ static void free_record(struct record *r)
 	free(r);
 }
 
-/* Returns true if only the program's own calls and kernels write this memory, so that unwritten bytes can be detected. */
+/* Returns true if this memory is written only by kernels and by driver calls, so that unwritten bytes can be detected. */
 static bool is_watched(const char *label)
 {
 	return !strcmp(label, "cuMemAlloc") || !strcmp(label, "cuMemAllocAsync");
@@ -94,7 +94,7 @@ void gpul_records_add(const gpul_exec_range *range)
 	if (!strncmp(range->label, "cu", 2))
 		gpul_origin_take(&r->made);
 	if (is_watched(range->label) || r->is_heap)
-		(void)gpul_shadow_create(&r->shadow, r->bytes); /* without a shadow, which needs memory, all bytes count as written */
+		(void)gpul_shadow_create(&r->shadow, r->bytes); /* if there is no memory for the shadow, all bytes count as written */
 	if (r->is_heap && !gpul_shadow_create(&r->alive, r->bytes))
 		r->is_heap = false;
 	r->shadow.complete = !r->shadow.bits;
@@ -107,7 +107,7 @@ void gpul_records_add(const gpul_exec_range *range)
 		free_record(r);
 }
 
-/* Remove the oldest freed records beyond the limit and return them as a list. The caller holds the lock. */
+/* Remove the oldest records of freed allocations that exceed the limits, and return them as a list. The caller holds the lock. */
 static struct record *forget_oldest(void)
 {
 	struct record *list = NULL;
@@ -171,7 +171,7 @@ struct record *gpul_records_find(uint64_t address)
 
 /* ---- writes by the host ---------------------------------------------------------------------------------------------- */
 
-/* Return the record that contains `at`, and shorten *bytes to the part inside it. NULL: none; *bytes then ends at the next record. */
+/* Return the record that contains `at`, and shorten *bytes to the part inside it. NULL: none; *bytes then ends before the next. */
 static struct record *part_in_record(uint64_t at, uint64_t *bytes)
 {
 	struct record *r = gpul_records_find(at);

@@ -10,19 +10,19 @@
 
 /* How an instruction accesses memory. */
 struct effect {
-	unsigned bytes, element; /* bytes per lane, bytes per register */
+	unsigned bytes, element; /* size of the access of a lane, and of a register */
 	bool reads, writes;
 };
 
-/* The memory that an access refers to. h NULL: all its bytes count as written, or the address is not accessible. */
+/* The memory that an access refers to. h is NULL if all bytes count as written, or if the address is not accessible. */
 struct place {
 	struct shadow *h;
 	uint64_t at; /* offset in the shadow */
 	unsigned space;
 	uint64_t address;    /* the address as in struct lane_accesses */
-	bool plain;          /* no other thread writes this memory */
+	bool plain;          /* no other thread may write this memory */
 	struct record *heap; /* set if device malloc allocated the memory */
-	bool is_constant;    /* true: a variable in .const */
+	bool is_constant;
 };
 
 static _Atomic(op_fn *) own_handler[OP_N_CORE]; /* for each operation: memcheck's handler for instructions without a guard */
@@ -62,7 +62,7 @@ static bool slot_covers(const struct slot *k, const struct insn *i, uint64_t at)
 	return k->insn == i && at - k->base <= k->most;
 }
 
-/* Let the slot cache the memory at the address; false: no known memory contains the address. */
+/* Store the allocation that contains the address in the cache slot.  Returns false if no recorded allocation contains it. */
 static bool fill_slot(struct slot *k, const struct insn *i, uint64_t at, unsigned bytes)
 {
 	struct record *r = gpul_records_find(at);
@@ -114,8 +114,8 @@ static struct place place_of(struct warp_state *s, struct block_shadow *x, const
 
 /* ---- checks -------------------------------------------------------------------------------------------------------- */
 
-/* Returns true if a load reads unwritten memory: the first byte of the access, or of an element with which the program computes, is
- * unwritten. Other bytes may be padding of a structure that is being copied. */
+/* Returns true if a load reads unwritten memory, that is, if the first byte of the access, or of a vector element with which the
+ * program computes, is unwritten. Other bytes may be padding of a structure that the program copies. */
 static bool reads_unwritten(const struct warp_state *s, const struct insn *i, const struct shadow *h, uint64_t at, const struct effect *e)
 {
 	if (gpul_memcheck.strict)
@@ -173,7 +173,8 @@ static bool is_row(const struct warp_state *s, const struct insn *i, unsigned by
 	return addresses_are_a_row(a, bytes);
 }
 
-/* Check an access to one contiguous range with one shadow query.  false: not contiguous, not in one allocation, or a byte is unwritten. */
+/* Check an access to one contiguous range with one shadow query.  Returns false if it is not contiguous, not in one allocation, or
+ * unwritten. */
 static bool check_row(struct warp_state *s, const struct insn *i, struct block_shadow *x, const struct effect *e)
 {
 	const unsigned all = e->bytes * LANES;
@@ -194,7 +195,7 @@ static bool check_row(struct warp_state *s, const struct insn *i, struct block_s
 	return true;
 }
 
-/* Check or mark the bytes of all lanes at offsets into one shadow. Returns false if a byte was not written. */
+/* Check (load) or mark (store) the bytes of all lanes, at their offsets in one shadow. Returns false if a byte is unwritten. */
 static bool check_offsets(struct shadow *h, const uint64_t at[LANES], const struct effect *e, bool plain)
 {
 	const uint64_t whole = e->bytes < 64 ? (UINT64_C(1) << e->bytes) - 1 : UINT64_MAX;
@@ -219,7 +220,7 @@ static bool check_offsets(struct shadow *h, const uint64_t at[LANES], const stru
 	return true;
 }
 
-/* Check lanes with any addresses in one allocation or shared memory.  false: other memory, an unwritten byte, or a misaligned address. */
+/* Check lanes whose addresses are all in one allocation or all in shared memory.  Returns false for other, unwritten or misaligned data. */
 static bool check_gather(struct warp_state *s, const struct insn *i, struct block_shadow *x, const struct effect *e)
 {
 	const bool is_shared = (i->flags & SPACE_MASK) == SPACE_SHARED;
@@ -254,7 +255,8 @@ static bool check_access(struct warp_state *s, const struct insn *i, uint32_t on
 	       check_lanes(s, i, on, x, &e);
 }
 
-/* ---- asynchronous copies also copy the shadow: unwritten bytes stay unwritten -------------------------------------------- */
+/* ---- asynchronous copies also copy the shadow bits, so that copies of unwritten bytes stay unwritten
+ * -------------------------------------------- */
 
 static struct place place_of_access(struct warp_state *s, struct block_shadow *x, const struct insn *i, unsigned lane,
 				    const struct lane_accesses *a)
@@ -284,7 +286,7 @@ static void copy_shadow(struct warp_state *s, const struct insn *i, uint32_t on)
 			gpul_shadow_copy(to.h, to.at, from.h, from.at, n, to.plain);
 		else
 			gpul_shadow_set(to.h, to.at, n, to.plain);
-		gpul_shadow_set(to.h, to.at + n, a[1].bytes[l] - n, to.plain); /* cp.async sets the remaining bytes to 0 */
+		gpul_shadow_set(to.h, to.at + n, a[1].bytes[l] - n, to.plain);
 	}
 }
 
@@ -293,10 +295,10 @@ static void copy_shadow(struct warp_state *s, const struct insn *i, uint32_t on)
 struct piece_check {
 	struct warp_state *s;
 	const struct insn *i;
-	struct place from; /* source of the last piece that was read */
+	struct place from; /* the piece that was read last, which is the source of a copy */
 };
 
-/* Check one piece of memory. wgmma computes with the bytes that it reads; tensor copies only copy their shadow bits. */
+/* Check one piece of memory. wgmma computes with its bytes, so they must be written; tensor copies only copy shadow bits. */
 static void check_piece(void *context, const struct memory_piece *p)
 {
 	struct piece_check *c = context;
@@ -332,7 +334,7 @@ static bool is_copy(const struct insn *i)
 	return i->op == OP_CP_ASYNC || i->op == OP_CP_BULK || i->op == OP_CP_REDUCE;
 }
 
-/* Returns true if the memory may be unwritten, as constants and parameters never are (those of device functions are local memory). */
+/* Returns true if the memory may be unwritten.  Constants and kernel parameters never are; other parameters are local memory. */
 static bool may_be_unwritten(const struct func_code *code, const struct insn *i)
 {
 	const gpul_ptx_inst *in = gpul_insn_ptx(code, i);
@@ -371,7 +373,7 @@ enum observed gpul_check_before(struct observer *o, struct warp_state *s, const 
 	return OBSERVED_RUN;
 }
 
-/* Mark the bytes that a call of the device runtime has written, such as a stream handle. */
+/* Mark the bytes as written that a call of the device runtime has stored, such as a stream handle. */
 static void see_written(const struct warp_state *s, const struct insn *i, uint32_t on)
 {
 	const struct call_site *site = i->object;
@@ -411,7 +413,7 @@ void gpul_check_after(struct observer *o, struct warp_state *s, const struct ins
 
 typedef uint64_t lanes4 __attribute__((vector_size(32), may_alias));
 
-/* Returns true if all 32 addresses are from base to base + most.  One test of the sign bits finds a negative difference at either end. */
+/* Returns true if all 32 addresses are from base to base + most.  The sign bit of `bad` is set if an address is outside at either end. */
 static inline __attribute__((always_inline)) bool all_within(const uint64_t *a, uint64_t base, uint64_t most)
 {
 	const lanes4 *v = (const void *)a;

@@ -1,4 +1,4 @@
-/* findings.c — writes memcheck's reports: each faulty instruction once, with the memory that it accessed. */
+/* findings.c — writes memcheck's reports: each faulty instruction is reported once, with the memory that it accessed. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -128,7 +128,7 @@ void gpul_find_heap_fault(struct warp_state *s, const struct insn *i, unsigned l
 			write ? "store" : "load", (ull)at, strstr(lines, "into a freed") ? ": use after free" : "");
 }
 
-/* Remove and return the lines that were stored for the launch; the caller frees them. NULL: there are none. */
+/* Remove and return the report lines that were stored for the launch; the caller frees them. NULL: there are none. */
 static char *take_note(const gpul_exec_launch *l)
 {
 	char *lines = NULL;
@@ -144,8 +144,8 @@ static char *take_note(const gpul_exec_launch *l)
 	return lines;
 }
 
-/* Returns true if the fault was caused by an access. Faults with "illegal instruction" can be, because an H200 reports this for a
- * load or store at a .shared address beyond the shared window. */
+/* Returns true if the fault was caused by an access. An "illegal instruction" may be caused by one, because an H200 reports this
+ * fault for an access to a .shared address beyond the shared window. */
 static bool is_access(const gpul_exec_fault *fault)
 {
 	return fault->kind == GPUL_EXEC_ILLEGAL_ADDRESS || fault->kind == GPUL_EXEC_MISALIGNED ||
@@ -172,7 +172,7 @@ void gpul_find_program_ends(struct observer *o, const gpul_exec_program *p)
 {
 	(void)o, (void)p;
 	gpul_uses_forget();
-	atomic_fetch_add(&gpul_records_generation, 1); /* later instructions may get the same addresses */
+	atomic_fetch_add(&gpul_records_generation, 1); /* invalidates caches: later instructions may have the same addresses */
 }
 
 void gpul_find_sum_up(void)

@@ -8,10 +8,10 @@
 
 typedef unsigned long long ull;
 
-/* An allocation of device malloc.  Its entry stays in the table after free() until malloc() returns the same address again. */
+/* An allocation of device malloc.  After free(), its entry stays in the table until malloc() returns the same address again. */
 struct heap_block {
 	uint64_t at, bytes;
-	char *made, *freed;       /* where it was allocated and freed: "kernel.cu:7; k, block 0, thread 3"; freed: NULL while allocated */
+	char *made, *freed;       /* where it was allocated and freed: "kernel.cu:7; k, block 0, thread 3"; not freed: NULL */
 	const struct insn *maker; /* the instruction that called malloc */
 };
 
@@ -128,7 +128,7 @@ static void report_leaks(size_t first, uint64_t base, uint64_t bytes)
 		if (blocks[k].freed || blocks[k].maker != b->maker || blocks[k].at - base >= bytes)
 			continue;
 		if (k < first)
-			return; /* the leak was reported together with an earlier block */
+			return; /* an earlier block with the same maker has reported this leak */
 		sum += blocks[k].bytes;
 		n++;
 	}

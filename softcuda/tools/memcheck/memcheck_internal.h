@@ -6,15 +6,15 @@
 
 extern const struct tool gpul_memcheck_tool;
 
-/* Return how many unused bytes surround an allocation of this size, so that an access outside hits no other; 0: memcheck is off. */
+/* Return how many unused bytes must surround an allocation of this size, so that an access outside hits no other; 0: memcheck is off. */
 size_t gpul_memcheck_red_zone(size_t bytes);
-/* Keep the freed allocation that started at base, so that later accesses to it are found. Returns true if memcheck takes over `block`
- * and returns it to the arena later. The caller has removed the range from the memory table. */
+/* Keep the freed allocation that starts at base reserved, so that later accesses to it are found. Returns true if memcheck takes
+ * ownership of `block`, which it returns to the arena later. The caller has removed the range from the memory table. */
 struct arena_block;
 bool gpul_memcheck_keep(uint64_t base, struct arena_block *block);
 /* Report a call that frees an address that is not the start of an allocation. */
 void gpul_memcheck_bad_free(const char *call, uint64_t address);
-/* Report that a copy or fill is refused because of its range.  why: such as "is not within an allocation". */
+/* Report that a copy or fill is refused because of its range.  why: the rest of the sentence, such as "is not within an allocation". */
 void gpul_memcheck_bad_range(const char *call, const char *what, uint64_t address, uint64_t bytes, const char *why);
 /* Report that a copy or fill fails because it accesses unmapped memory. is_in_call: it ran inside the call, not later in a stream. */
 void gpul_memcheck_bad_access(const char *what, const char *where, bool is_in_call);

@@ -28,9 +28,9 @@ bool gpul_reports_leaks(void)
 #if defined(__GLIBC__)
 typedef unsigned long long ull;
 
-/* ---- the program's symbol table: dladdr() finds only exported symbols --------------------------------------------------- */
+/* ---- the program's symbol table, because dladdr() finds only exported symbols --------------------------------------------------- */
 
-static const uint8_t *program; /* the file of the program, mapped */
+static const uint8_t *program; /* the program's executable file, mapped into memory */
 static size_t program_bytes;
 static const ElfW(Sym) * symbols;
 static size_t n_symbols;
@@ -109,7 +109,7 @@ static const char *program_function(uint64_t at, uint64_t base, uint64_t *start)
 /* ---- the caller of the driver ----------------------------------------------------------------------------------------- */
 
 struct caller {
-	const char *function, *file; /* function NULL: unknown */
+	const char *function, *file; /* function is NULL if unknown */
 	uint64_t offset;             /* offset from the start of the function or file */
 };
 
@@ -128,10 +128,10 @@ static bool is_in(void *address, const Dl_info *file)
 	return dladdr(address, &f) && f.dli_fbase == file->dli_fbase;
 }
 
-/* Find the function that contains an address; returns false if the address is in no file, or in the driver (own). */
+/* Find the function that contains an address; returns false if the address is in no file, or in the driver itself (own). */
 static bool find_caller(void *address, const Dl_info *own, struct caller *out)
 {
-	const uint64_t at = (uintptr_t)address - 1; /* the call instruction, not the return address after it */
+	const uint64_t at = (uintptr_t)address - 1; /* address inside the call instruction, not the return address after it */
 	uint64_t start = 0;
 	Dl_info f;
 
@@ -146,12 +146,12 @@ static bool find_caller(void *address, const Dl_info *own, struct caller *out)
 	return true;
 }
 
-/* Returns true for a function of a library between the program and the driver, such as NVIDIA's CUDA runtime or libgpuload. */
+/* Returns true if the function belongs to a library between the program and the driver, such as NVIDIA's CUDA runtime or libgpuload. */
 static bool is_runtime(const struct caller *c)
 {
 	const char *name = c->function ? c->function : "";
 
-	if (!strncmp(name, "_Z", 2)) /* instances of templates in NVIDIA's headers: _Z10cudaMallocIfE... */
+	if (!strncmp(name, "_Z", 2)) /* possibly an instance of a template in NVIDIA's headers: _Z10cudaMallocIfE... */
 		name += 2 + strspn(name + 2, "0123456789");
 	return !strncmp(c->file, "libcudart", 9) || !strncmp(c->file, "libgpuload", 10) || !strncmp(name, "cuda", 4) ||
 	       !strncmp(name, "gpul_", 5) || !strncmp(name, "__cuda", 6);

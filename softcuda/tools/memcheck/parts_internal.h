@@ -1,4 +1,4 @@
-/* parts_internal.h — declares what memcheck's files share: shadows, allocations, access checks, findings.
+/* parts_internal.h — declares the types and functions that memcheck's files share.
  *
  *     memory      0x1000 ┌──────────────┬───┬─────────┐ 0x1400      one allocation
  *     shadow             1111111111111111000001111111111           one bit for each byte: 1: it was written
@@ -17,7 +17,7 @@
 struct memcheck {
 	struct observer o;
 	bool leaks;               /* true: report leaks */
-	_Atomic bool has_faulted; /* after a fault the program cannot free its memory, so leaks are not reported */
+	_Atomic bool has_faulted; /* after a fault, the program cannot free its memory, so leaks are not reported */
 	_Atomic bool has_ended;   /* all reports have been written */
 	bool strict;              /* true: report a load if any of its bytes is unwritten */
 };
@@ -39,12 +39,12 @@ const char *gpul_origin_text(const struct origin *at, char text[ORIGIN_BYTES]);
 struct shadow {
 	uint64_t *bits;        /* NULL: all bytes count as written */
 	uint64_t bytes;        /* size of the memory that the shadow describes */
-	_Atomic uint64_t hole; /* all words of `bits` before this index are all ones */
+	_Atomic uint64_t hole; /* all words of `bits` below this index are all ones */
 	_Atomic uint32_t n_checks;
 	_Atomic bool complete; /* all bytes have been written */
 };
 
-bool gpul_shadow_create(struct shadow *h, uint64_t bytes); /* all bytes unwritten; false: out of memory */
+bool gpul_shadow_create(struct shadow *h, uint64_t bytes); /* marks all bytes as unwritten; false: out of memory */
 void gpul_shadow_free(struct shadow *h);
 /* True if all bits in [at, at + bytes) are set. The range must be inside the shadow. */
 bool gpul_shadow_has(const struct shadow *h, uint64_t at, uint64_t bytes);
@@ -53,7 +53,7 @@ void gpul_shadow_set(struct shadow *h, uint64_t at, uint64_t bytes, bool plain);
 void gpul_shadow_clear(struct shadow *h, uint64_t at, uint64_t bytes);
 /* Copy bits; the ranges may overlap. */
 void gpul_shadow_copy(struct shadow *to, uint64_t to_at, const struct shadow *from, uint64_t from_at, uint64_t bytes, bool plain);
-/* Set `complete` if all bits are set.  Only every 32nd call looks at the bits, because that is slow. */
+/* Set `complete` if all bits are set.  Only every 32nd call checks the bits, because the check is slow. */
 void gpul_shadow_advance(struct shadow *h);
 
 static inline bool shadow_has_byte(const struct shadow *h, uint64_t at)
@@ -65,7 +65,7 @@ static inline bool shadow_has_byte(const struct shadow *h, uint64_t at)
 
 /* Record an allocation. maker: the instruction that called malloc; where: its line and thread, "kernel.cu:7; k, block 0, thread 3". */
 void gpul_heap_enter(uint64_t at, uint64_t bytes, const struct insn *maker, const char *where);
-/* Record that an address was freed; sets *n_bytes to the size. For HEAP_FREED_BEFORE, `lines` receives a description of the first free. */
+/* Record that an address was freed, and set *n_bytes to its size. For HEAP_FREED_BEFORE, `lines` describes the earlier free. */
 enum heap_free {
 	HEAP_FREED,
 	HEAP_FREED_BEFORE,
@@ -81,13 +81,13 @@ void gpul_heap_ends(uint64_t base, uint64_t bytes, bool report);
 /* A range in the memory table, or a freed allocation. */
 struct record {
 	uint64_t base, bytes;
-	char label[48];  /* name of the call that allocated the memory: "cuMemAlloc" */
+	char label[48];  /* name of the call that allocated the memory, such as "cuMemAlloc" */
 	uint64_t number; /* sequence number of the allocation call in the program; 0: not allocated by the program */
 	struct origin made, freed;
-	bool is_heap;              /* true: the heap of device malloc */
-	bool is_constant;          /* true: a variable in .const */
+	bool is_heap;              /* the range is the heap of device malloc */
+	bool is_constant;          /* the range is a variable in .const */
 	struct shadow shadow;      /* a bit is set if its byte was written */
-	struct shadow alive;       /* if is_heap: a bit is set if its byte belongs to a live allocation */
+	struct shadow alive;       /* if is_heap: a bit is set if its byte belongs to a live allocation of device malloc */
 	struct arena_block *block; /* memory of a freed allocation; returned to the arena when the record is removed */
 	struct record *next;       /* list of freed records */
 };
@@ -96,7 +96,7 @@ extern _Atomic uint64_t gpul_records_generation; /* changes whenever a range is 
 
 void gpul_records_add(const gpul_exec_range *r);
 void gpul_records_remove(const gpul_exec_range *r);
-struct record *gpul_records_find(uint64_t address); /* the range that contains the address; NULL: none */
+struct record *gpul_records_find(uint64_t address); /* returns the range that contains the address; NULL: none */
 /* Mark memory at `to` as written by a driver call.  from: source of a copy, whose shadow bits are copied; 0: there is none. */
 void gpul_records_written(uint64_t to, uint64_t from, uint64_t bytes);
 /* Describe the memory at or near an address and the calls that allocated and freed it. Each line begins with '\n'. */
@@ -114,22 +114,22 @@ void gpul_heap_after_call(struct warp_state *s, const struct insn *i, uint32_t o
 
 /* Return a mask: bit k is set if the program computes with element k of the loaded vector, instead of only copying it. */
 uint32_t gpul_uses_elements(const struct func_code *code, const struct insn *i);
-void gpul_uses_forget(void); /* called when instructions have been destroyed */
+void gpul_uses_forget(void); /* must be called when instructions have been destroyed */
 
 /* ---- check.c ------------------------------------------------------------------------------------------------------- */
 
 enum { CACHE_SLOTS = 128 };
 
-/* Caches which memory an instruction accessed last, perhaps in an earlier block. */
+/* Caches the memory that an instruction accessed last, possibly in an earlier block. */
 struct slot {
 	const struct insn *insn;
-	uint64_t base, most; /* most: the highest offset from base at which the access is inside */
+	uint64_t base, most; /* most: the highest offset from base at which a whole access fits */
 	struct record *record;
-	bool complete; /* all bytes of that memory have been written */
+	bool complete; /* all bytes of the memory have been written */
 };
 
 struct block_shadow {
-	struct shadow shared, local; /* local: the local memory of all threads, one after another */
+	struct shadow shared, local; /* local: one shadow for the local memories of all threads, one after another */
 	uint64_t local_bytes;        /* local memory per thread, a multiple of 64 */
 	struct block_shadow *next;   /* next in the free list */
 	uint64_t seen;               /* value of gpul_records_generation when the slots were filled */
@@ -150,7 +150,7 @@ void gpul_check_after(struct observer *o, struct warp_state *s, const struct ins
 
 void gpul_check_block_begins(struct observer *o, struct block *b);
 void gpul_check_block_ends(struct observer *o, struct block *b);
-/* Mark the local variables of a function that the lanes have entered as unwritten. */
+/* Mark the local variables of a function as unwritten, when lanes have entered it. */
 void gpul_local_enter(struct warp_state *s, const struct frame *f, uint32_t lanes);
 void gpul_local_alloca(struct warp_state *s, const struct insn *i, uint32_t lanes);
 
@@ -164,7 +164,7 @@ void gpul_find_constant_store(struct warp_state *s, const struct insn *i, unsign
 void gpul_find_heap_fault(struct warp_state *s, const struct insn *i, unsigned lane, uint64_t at, unsigned bytes, bool write);
 void gpul_find_launch_ends(struct observer *o, gpul_exec_launch *l, const gpul_exec_fault *fault);
 void gpul_find_program_ends(struct observer *o, const gpul_exec_program *p);
-/* Store lines that are appended to the report of the launch's fault. */
+/* Store lines for the launch; they are appended to the report of its fault. */
 void gpul_find_note(const gpul_exec_launch *l, const char *lines);
 void gpul_find_sum_up(void);
 /* Write where a lane is to buf: "kernel.cu:7; vecadd, block 2, thread 5". */

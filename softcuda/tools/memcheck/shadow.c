@@ -83,7 +83,7 @@ void gpul_shadow_copy(struct shadow *to, uint64_t to_at, const struct shadow *fr
 			gpul_shadow_set(to, to_at + k, 1, plain);
 }
 
-/* Once set, `complete` stays set: bits are not cleared while a kernel runs, except in the heap's shadow, which is never complete. */
+/* Once set, `complete` stays set: no bits are cleared while a kernel runs, except in the heap's shadow, which is never complete. */
 void gpul_shadow_advance(struct shadow *h)
 {
 	const uint64_t n = words_of(h->bytes);

@@ -2,7 +2,7 @@
  *
  * Compilers copy structures by vector loads, including the padding. So loading unwritten elements of a vector after the first is an
  * error only if an instruction other than a store uses their registers. The analysis ignores control flow: it looks at all uses in
- * the function. It is needed rarely, and its result is cached. */
+ * the function. The analysis is needed rarely, and its result is cached. */
 #include <pthread.h>
 
 #include "softcuda/tools/memcheck/parts_internal.h"
@@ -10,7 +10,7 @@
 enum { KEPT = 1024, MOVES_MOST = 4 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-/* a cache of results, indexed by the instruction's address */
+/* a cache of results; the address of the instruction selects the entry */
 static struct answer {
 	const struct insn *insn;
 	uint32_t elements;
@@ -27,7 +27,7 @@ static bool contains(const gpul_ptx_func *f, const gpul_ptx_operand *o, uint32_t
 
 static bool is_computed(const gpul_ptx_func *f, uint32_t flat, unsigned n_moves);
 
-/* Returns true if the instruction does more with the register than store it, or move it to a register that is only stored. */
+/* Returns true if the instruction uses the register, except to store it, or to move it to a register that is only stored. */
 static bool computes_with(const gpul_ptx_func *f, const gpul_ptx_inst *in, uint32_t flat, unsigned n_moves)
 {
 	const gpul_ptx_operand *o = &f->operands[in->first_operand];

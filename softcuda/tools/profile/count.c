@@ -50,7 +50,7 @@ void gpul_profile_block_begins(struct observer *o, struct block *b)
 	}
 }
 
-/* Find or create the tally (the counters) of a function in a kernel; NULL: out of memory. */
+/* Find or create the thread's tally (the counters) of a function called in a kernel; NULL: out of memory. */
 static struct tally *find_tally(struct thread_counters *t, const gpul_exec_kernel *k, const struct func_code *code)
 {
 	struct plan *kernel = gpul_plan_of(k->code, true), *function = gpul_plan_of(code, true);
@@ -59,7 +59,7 @@ static struct tally *find_tally(struct thread_counters *t, const gpul_exec_kerne
 	while (*at && ((*at)->kernel != kernel || (*at)->function != function))
 		at = &(*at)->next;
 	y = *at;
-	if (y) { /* move the tally to the front, because the list is long in a program with many kernels */
+	if (y) { /* move the tally to the front, because the list is long if a program has many kernels */
 		*at = y->next;
 		y->next = t->c.tallies;
 		t->c.tallies = y;
@@ -101,7 +101,8 @@ static inline struct tally *tally_of(const struct warp_state *s)
 /* ---- patterns ------------------------------------------------------------------------------------------------------------
  *
  * The cost of an access depends on the distances between its lanes' addresses and on its offset within a cache line. Most
- * instructions repeat one pattern, so each stores its last one and the cost: comparing distances is faster than counting. */
+ * instructions repeat one pattern, so each instruction stores its last pattern and the cost: comparing distances is faster than
+ * counting. */
 
 /* Functions marked HOT are compiled twice, for the baseline x86-64 and for AVX2: see HOT_VERSIONS. */
 #define HOT static inline __attribute__((always_inline))
@@ -114,13 +115,13 @@ HOT void add_cost(struct space_count *to, struct cost c)
 	to->lines += c.lines;
 }
 
-/* Return all ones if the lane is in `on`, else 0. */
+/* Return a word of all ones if the lane is in the mask `on`, else 0. */
 HOT uint64_t lane_mask(uint32_t on, unsigned l)
 {
 	return 0 - (uint64_t)(on >> l & 1);
 }
 
-/* Returns true if the lanes have the pattern's distances.  *far is set if a distance exceeds 32 bits: no pattern can store it. */
+/* Returns true if the lanes have the pattern's distances.  *far is set if a distance has more than 32 bits and fits no pattern. */
 HOT bool is_pattern(const struct pattern *p, const uint64_t at[LANES], uint32_t on, bool *far)
 {
 	const uint64_t first = at[first_lane(on)];
@@ -215,7 +216,7 @@ HOT void count_global(struct memory_counter *to, const uint64_t at[LANES], uint6
 	add_cost(&to->count.space[GLOBAL_MEMORY], p->cost);
 }
 
-/* Count an access to shared memory.  Its offset in a bank, and its first bank, matter only for accesses narrower than a bank. */
+/* Count an access to shared memory.  The offset of the first address in its bank matters only for accesses narrower than a bank. */
 HOT void count_shared(struct memory_counter *to, const uint32_t at[LANES], uint32_t on, const struct memory_plan *m)
 {
 	const uint32_t begin = at[first_lane(on)] % 4;
@@ -226,7 +227,7 @@ HOT void count_shared(struct memory_counter *to, const uint32_t at[LANES], uint3
 	add_cost(&to->count.space[SHARED_MEMORY], p->cost);
 }
 
-/* Count an access by generic addresses, some of which are not in global memory; each address space that occurs is a separate request. */
+/* Count an access by generic addresses, some of which are not in global memory; each address space is a separate request. */
 static void count_spaces(struct memory_counter *to, struct warp_state *s, const uint64_t at[LANES], uint64_t add, uint32_t on,
 			 const struct memory_plan *m)
 {
@@ -296,7 +297,7 @@ static void count_copy(struct memory_counter *to, struct warp_state *s, const st
 	}
 }
 
-/* Count a multimem instruction, for which the switch repeats the sectors for each device. */
+/* Count the sectors of a multimem instruction once, although the NVLink switch repeats them for each device. */
 static void count_multimem(struct memory_counter *to, struct warp_state *s, const struct insn *i, uint32_t on)
 {
 	struct lane_accesses a[MAX_INSN_ACCESSES];
@@ -424,7 +425,7 @@ profile_before *gpul_profile_before(void)
 	return before_base;
 }
 
-/* Count an instruction that may wait for lanes.  This is done after it, not before, because a wait executes it again. */
+/* Count an instruction that may wait for lanes.  It is counted after it has completed, because it is executed again after each wait. */
 void gpul_profile_after(struct observer *o, struct warp_state *s, const struct insn *i, uint32_t on, bool waits)
 {
 	struct tally *t = waits || !gpul_waits_for_lanes(i->op) ? NULL : tally_of(s);

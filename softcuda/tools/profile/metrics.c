@@ -77,7 +77,7 @@ static void add_memory(struct list *to, const struct kernel_result *k)
 	for (size_t n = 0; n < sizeof bank_names / sizeof *bank_names; n++) {
 		struct space_count c = k->by[bank_names[n].by].space[SHARED_MEMORY];
 
-		if (bank_names[n].by == BY_ATOMIC) { /* in this report, red on shared memory is an atomic operation */
+		if (bank_names[n].by == BY_ATOMIC) { /* in this report, red on shared memory counts as an atomic operation */
 			c.actual += k->by[BY_REDUCTION].space[SHARED_MEMORY].actual;
 			c.ideal += k->by[BY_REDUCTION].space[SHARED_MEMORY].ideal;
 		}

@@ -11,7 +11,7 @@ static const struct architecture architectures[] = {
 /* Limits that all these architectures share. Source: cuda_occupancy.h of CUDA 13.0: cudaOccSMemAllocationGranularity(),
  * cudaOccRegAllocationGranularity(), cudaOccSubPartitionsPerMultiprocessor(); SHARED_RESERVED: Programming Guide, as above. */
 enum {
-	REGISTERS = 65536,      /* number of registers per multiprocessor, and the maximum per block */
+	REGISTERS = 65536,      /* number of registers per multiprocessor, and the maximum number per block */
 	MAX_REGISTERS = 255,    /* maximum number of registers of a thread */
 	REGISTER_UNIT = 256,    /* allocation unit of a warp's registers, in registers */
 	PARTITIONS = 4,         /* number of partitions per multiprocessor; each has its own registers */

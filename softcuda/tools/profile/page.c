@@ -110,7 +110,7 @@ static void print_source_line(FILE *to, uint32_t line, const struct row_count *c
 
 enum { LINES_AROUND = 12 };
 
-/* Return how many lines, from `line` on, are far from every line with counts.  at: the next line with counts, or end. */
+/* Return how many lines, from `line` on, are omitted, because no line with counts is near.  at: the next line with counts, or end. */
 static uint32_t gap_at(uint32_t line, const struct line_count *from, const struct line_count *at, const struct line_count *end,
 		       uint32_t n_lines)
 {
@@ -121,7 +121,7 @@ static uint32_t gap_at(uint32_t line, const struct line_count *from, const struc
 	return next - LINES_AROUND - line;
 }
 
-/* Print the counted lines [from, end), which are in one file, and the lines around them if the file can be read. */
+/* Print the counted lines [from, end), which are in one file, and, if the file can be read, the lines around them. */
 static void print_file(FILE *to, const struct line_count *from, const struct line_count *end, uint64_t most)
 {
 	static const struct row_count nothing;

@@ -9,11 +9,11 @@
 enum format { AS_TABLE, AS_JSON, AS_PAGE };
 
 static struct settings {
-	const char *path; /* "-": stdout; NULL: stderr */
+	const char *path; /* output file; "-": stdout; NULL: stderr */
 	enum format format;
-	uint64_t sm, registers; /* registers: 0 means estimated */
-	const char *most;       /* limits, as COUNTER=N,...; NULL: none */
-	FILE *to; /* NULL: only check the limits.  Opened when the tool starts, because the program may change its working directory. */
+	uint64_t sm, registers; /* registers per thread; 0: estimated */
+	const char *most;       /* limits, as "COUNTER=N,..."; NULL: none */
+	FILE *to;               /* NULL: only check limits.  Opened at the start, because the program may change its working directory */
 } settings = { .sm = 90 };
 
 static struct observer observer = {

@@ -3,7 +3,7 @@
  *     decode   profile_plan.c     which instructions are counted, by function: the first of each basic block, those that access memory,
  *                         branches, and those with a guard
  *     run      count.c    each worker thread has its own counters: a tally for each (kernel, function) that it has executed
- *     finish   result.c   adds the tallies of all threads up, and gives each PTX instruction the count of its basic block
+ *     finish   result.c   adds the tallies of all threads, and gives each PTX instruction the count of its basic block
  *              profile_table.c, json.c, page.c   write the result
  *
  * The profiler counts PTX instructions executed by warps, not the machine instructions that ptxas would generate. */
@@ -19,21 +19,21 @@
 
 /* An architecture's limits on the warps and blocks that can be resident on a multiprocessor. */
 struct architecture {
-	unsigned sm;                    /* compute capability: 90 for 9.0 */
+	unsigned sm;                    /* compute capability times 10, such as 90 for 9.0 */
 	unsigned max_warps, max_blocks; /* limits of a multiprocessor */
 	unsigned shared_kib;            /* shared memory per multiprocessor; a block may use 1 KiB less */
 };
 
-/* Return an architecture; NULL: unknown.  gpul_architectures() lists the known ones as text. */
+/* Return an architecture; NULL: unknown.  gpul_architectures() returns a text that lists the known architectures. */
 const struct architecture *gpul_architecture(unsigned sm);
 const char *gpul_architectures(void);
 
 struct occupancy {
 	unsigned warps_per_block;
 	unsigned by_warps, by_registers, by_shared,
-		by_blocks;      /* how many blocks each resource allows; by_shared: UINT32_MAX if it does not limit them */
+		by_blocks;      /* resident blocks that each resource allows; by_shared: UINT32_MAX if unlimited */
 	unsigned blocks, warps; /* blocks and warps that can be resident at the same time */
-	double percent;         /* percentage of max_warps */
+	double percent;         /* warps as a percentage of max_warps */
 };
 
 /** Compute the theoretical occupancy of a launch.
@@ -41,7 +41,7 @@ struct occupancy {
  * @threads       number of threads of a block
  * @registers     number of registers of a thread, as ptxas allocates them
  * @shared_bytes  static and dynamic shared memory of a block
- * Errors none: 0 blocks if the launch does not fit
+ * Errors none: the result has 0 blocks if the launch does not fit
  * Source  cuda_occupancy.h of CUDA 13.0, cudaOccMaxActiveBlocksPerMultiprocessor() */
 struct occupancy gpul_occupancy(const struct architecture *a, unsigned threads, unsigned registers, uint32_t shared_bytes);
 
@@ -49,9 +49,9 @@ struct occupancy gpul_occupancy(const struct architecture *a, unsigned threads, 
 
 enum counted {                    /* bits of plan->counted[] */
 	       COUNTED_BLOCK = 1, /* the first instruction of a basic block */
-	       COUNTED_SYNC = 2,  /* may wait for lanes and then run again, so it is counted after it has completed */
+	       COUNTED_SYNC = 2,  /* may wait for lanes and then be executed again, so it is counted after it has completed */
 	       COUNTED_MEMORY = 4,
-	       COUNTED_BRANCH = 8, /* a branch in the PTX text, not one inserted by decoding */
+	       COUNTED_BRANCH = 8, /* a branch in the PTX text, not one that decoding inserted */
 	       COUNTED_GUARD = 16, /* the instruction runs only in the lanes whose guard is true */
 };
 
@@ -59,14 +59,15 @@ enum space { GLOBAL_MEMORY, LOCAL_MEMORY, SHARED_MEMORY, N_SPACES };
 /* BY_COPY: cp.async and cp.async.bulk */
 enum access_by { BY_LOAD, BY_STORE, BY_ATOMIC, BY_REDUCTION, BY_COPY, N_ACCESS_BY };
 
-/* How an instruction with a guard predicate (@p) is decoded.  GUARD_MASKS: with a mask of lanes; GUARD_SKIPS: after a branch that skips it */
+/* How an instruction with a guard predicate (@p) is decoded.  GUARD_MASKS: it runs under a mask of lanes; GUARD_SKIPS: a branch
+ * before it skips it. */
 enum row_guard { NO_GUARD, GUARD_MASKS, GUARD_SKIPS };
 
-struct row {           /* describes a PTX instruction; contains copies of all data, because the program may be unloaded before the report */
-	uint32_t insn; /* index in func_code->insns of the first instruction that it was decoded to */
-	uint32_t line; /* line in the PTX text */
+struct row {                          /* a PTX instruction; all data are copied, because the program may be unloaded before the report */
+	uint32_t insn;                /* index in func_code->insns of the first instruction to which this one was decoded */
+	uint32_t line;                /* line in the PTX text */
 	uint32_t source, source_line; /* source: index in plan->sources; source_line 0: unknown */
-	uint32_t at_source, at_line;  /* position at which the code was inlined; at_line 0: not inlined */
+	uint32_t at_source, at_line;  /* source position of the call, if the code was inlined; at_line 0: not inlined */
 	uint16_t opcode;
 	uint8_t by;    /* if the instruction accesses memory: a value of enum access_by */
 	uint8_t guard; /* a value of enum row_guard */
@@ -74,7 +75,7 @@ struct row {           /* describes a PTX instruction; contains copies of all da
 	char *text; /* the instruction as text, owned */
 };
 
-struct launch_shape { /* the dimensions of one or more launches */
+struct launch_shape { /* the dimensions of one or more launches; n: number of these launches */
 	uint32_t grid[3], block[3], shared_bytes;
 	uint64_t n;
 };
@@ -86,20 +87,20 @@ struct memory_plan { /* describes an instruction that accesses memory; space: en
 };
 
 struct plan {
-	struct plan *next, *same_bucket; /* next: list of all plans, newest first */
+	struct plan *next, *same_bucket; /* next: in the list of all plans, newest first */
 	const struct func_code *code;    /* the function; after it is unloaded, the pointer only identifies it */
 	uint32_t n_insns;
 	uint8_t *counted;     /* for each instruction: enum counted */
-	uint32_t *memory_row; /* for each instruction: index in .memory of the plan, and in .memory of a tally */
+	uint32_t *memory_row; /* for instructions that access memory: index in .memory of plan and tally */
 	GPUL_ARRAY(struct memory_plan) memory;
 	/* The following members are set when the function is first executed. */
 	bool described, is_kernel;
-	unsigned order;    /* rank of the function in the order of first execution */
-	char *name, *file; /* file: PTX file, as in messages */
+	unsigned order;    /* number of the function in the order of first execution */
+	char *name, *file; /* file: the PTX file, as named in messages */
 	GPUL_ARRAY(struct row) rows;
 	GPUL_ARRAY(char *) sources;
 	uint32_t *block_of; /* for each row: index of the instruction that counts its basic block */
-	unsigned registers; /* registers per thread, an estimate (profile_registers.c) */
+	unsigned registers; /* estimated number of registers per thread (profile_registers.c) */
 	struct launch_shape shapes[MAX_SHAPES];
 	unsigned n_shapes;
 	uint64_t n_launches;
@@ -113,9 +114,9 @@ static inline bool gpul_waits_for_lanes(unsigned op)
 
 void gpul_profile_launch_begins(struct observer *o, gpul_exec_launch *l);
 bool gpul_profile_wants(struct observer *o, const struct func_code *code, const struct insn *i);
-/* Return the plan of a function of a loaded program; describe: describe its rows, too (struct row). */
+/* Return the plan of a function of a loaded program; describe: also fill in plan->rows. */
 struct plan *gpul_plan_of(const struct func_code *code, bool describe);
-struct plan *gpul_plans(void);       /* returns the newest plan; called when no more plans are added */
+struct plan *gpul_plans(void);       /* returns the newest plan; must be called when no more plans are added */
 unsigned gpul_plan_generation(void); /* increases whenever a plan is made */
 
 /* profile_registers.c: return the largest number of 32-bit registers that are live together, plus 2 for the ABI; 16 to 255 */
@@ -125,8 +126,8 @@ unsigned gpul_registers_estimate(const gpul_ptx_func *f);
 
 struct insn_count {                  /* counters of one interpreter instruction */
 	uint64_t warps, threads;     /* warps and threads that executed the basic block, counted at its first instruction */
-	uint64_t guarded;            /* threads with a true guard */
-	uint64_t branches, diverged; /* how often a branch was executed, and how often its lanes diverged */
+	uint64_t guarded;            /* number of threads whose guard was true */
+	uint64_t branches, diverged; /* number of executions of a branch, and how many of these diverged */
 };
 
 struct memory_count { /* counters of an instruction that accesses memory */
@@ -137,8 +138,8 @@ struct memory_count { /* counters of an instruction that accesses memory */
 
 struct memory_counter {
 	struct memory_count count;
-	struct pattern {               /* the pattern of the instruction's last access: see count.c */
-		uint32_t lanes, begin; /* pattern of the addresses; lanes is 0 if there is no pattern yet */
+	struct pattern {               /* the addresses of the instruction's most recent access, relative to the first: see count.c */
+		uint32_t lanes, begin; /* active lanes (0: no pattern yet); offset of the first address in its line or bank */
 		struct cost cost;
 		uint32_t distance[WARP_LANES];
 	} pattern;
@@ -151,12 +152,12 @@ struct tally {
 	struct memory_counter *memory;
 };
 
-struct counters { /* the counters of a thread, which remain when the thread ends */
+struct counters { /* the counters of a thread; they are kept when the thread ends */
 	struct counters *next;
 	struct tally *tallies;
 };
 
-/* The hook that runs before an instruction; its version depends on the CPU. */
+/* The hook that runs before an instruction; there is one version for each kind of CPU. */
 typedef enum observed profile_before(struct observer *o, struct warp_state *s, const struct insn *i, uint32_t on);
 profile_before *gpul_profile_before(void);
 void gpul_profile_after(struct observer *o, struct warp_state *s, const struct insn *i, uint32_t on, bool waits);
@@ -166,7 +167,7 @@ struct counters *gpul_counters(void); /* returns the head of the list of all thr
 /* ---- result.c ------------------------------------------------------------------------------------------------------------ */
 
 struct row_count {
-	uint64_t warps, threads, guarded; /* guarded: threads with a true guard */
+	uint64_t warps, threads, guarded; /* guarded: number of threads whose guard was true */
 	uint64_t branches, diverged;
 	struct memory_count memory;
 };
@@ -182,20 +183,20 @@ struct kernel_result {
 	struct row_count sum;
 	struct memory_count by[N_ACCESS_BY];
 	unsigned registers;
-	struct occupancy occupancy; /* occupancy for its first launch shape */
+	struct occupancy occupancy; /* occupancy for the shape of the kernel's first launch */
 };
 
 struct profile {
 	GPUL_ARRAY(struct kernel_result) kernels; /* in the order of their first execution */
 	const struct architecture *architecture;
-	bool registers_given; /* true: the user gave the number of registers; false: it is estimated */
+	bool registers_given; /* true if the user has given the number of registers, false if it is estimated */
 };
 
-/* Fill in p->kernels.  registers: per thread; 0: estimate.  Errors: GPUL_ENOMEM. */
+/* Fill in p->kernels.  registers: number per thread; 0: estimate it.  Errors: GPUL_ENOMEM. */
 gpul_status gpul_profile_collect(struct profile *p, unsigned registers, gpul_error *err);
 void gpul_profile_free(struct profile *p);
 void gpul_add_counts(struct row_count *to, const struct row_count *from);
-double gpul_ratio(uint64_t a, uint64_t b); /* 0 if b is 0 */
+double gpul_ratio(uint64_t a, uint64_t b); /* returns 0 if b is 0 */
 
 /* Compute a kernel's metrics, with Nsight Compute's names.  Returns their number. */
 struct metric {
@@ -218,19 +219,19 @@ void gpul_profile_limit(const struct profile *p, const char *limits);
 /* ---- lines.c: the counts of a kernel by source line ------------------------------------------------------------------------ */
 
 struct line_count {
-	const char *file; /* borrowed from a plan */
+	const char *file; /* file name, borrowed from a plan */
 	uint32_t line;
-	const char *text; /* the line; NULL: the file cannot be read */
+	const char *text; /* text of the line; NULL: the file cannot be read */
 	struct row_count count;
 };
 struct line_counts {
 	GPUL_ARRAY(struct line_count) of;
 };
 
-/* Sum up counts by line of CUDA C++ (of PTX if that is unknown), sorted by file and line.  Returns false if out of memory. */
+/* Sum up counts by line of CUDA C++ (of PTX if there is no line information), sorted by file and line.  Returns false if out of memory. */
 bool gpul_profile_lines(const struct kernel_result *k, struct line_counts *out);
 void gpul_profile_free_lines(struct line_counts *l);
-/* Return how many sectors of global and local memory, or wavefronts of shared memory, exceed the ideal number. */
+/* Return how many sectors of global and local memory, or wavefronts of shared memory, exceed the ideal number (struct cost). */
 uint64_t gpul_excess_sectors(const struct memory_count *m);
 uint64_t gpul_bank_conflicts(const struct memory_count *m);
 

@@ -35,7 +35,7 @@ static uint64_t bank_conflicts(const struct row_count *c)
 	return gpul_bank_conflicts(&c->memory);
 }
 
-/* The counters that exist for each line; all other names are metrics, which metrics.c computes. */
+/* The counters that exist for each source line; all other names are metrics, which metrics.c computes. */
 static const struct counter {
 	const char *name;
 	uint64_t (*of)(const struct row_count *c);
@@ -57,7 +57,7 @@ static const struct counter *find_counter(const char *name, size_t bytes)
 	return NULL;
 }
 
-/* Find the value of a metric; false: unknown metric. */
+/* Find the value of a metric.  Returns false if there is no such metric. */
 static bool find_metric(const struct kernel_result *k, const char *name, size_t bytes, double *value)
 {
 	struct metric m[MAX_METRICS];
@@ -80,7 +80,7 @@ struct limit {
 	double most;
 };
 
-/* Parse the next limit of *text and advance *text; false: syntax error. */
+/* Parse the next limit of *text and advance *text.  Returns false after a syntax error. */
 static bool next_limit(const char **text, struct limit *out)
 {
 	const char *equals = strchr(*text, '=');
@@ -118,7 +118,7 @@ gpul_status gpul_profile_check_limits(const char *limits, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* Describe the line of the kernel that has the highest count, as "; 992 of them at kernel.cu:12: the line". */
+/* Describe the line of the kernel that has the highest count, as "; 992 of them at kernel.cu:12: TEXT OF THE LINE". */
 static void describe_worst(const struct kernel_result *k, const struct counter *c, char *buf, size_t bytes)
 {
 	struct line_counts lines = { 0 };
@@ -138,7 +138,7 @@ static void describe_worst(const struct kernel_result *k, const struct counter *
 	gpul_profile_free_lines(&lines);
 }
 
-/* Check one limit; true: it was exceeded, and reported. */
+/* Check one limit.  Returns true if the limit was exceeded, which is then reported. */
 static bool check_limit(const struct kernel_result *k, const struct limit *l)
 {
 	const struct counter *c = find_counter(l->name, l->name_bytes);

@@ -7,7 +7,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct plan *plans;
 enum { N_BUCKETS = 4096 };
-static struct plan *by_code[N_BUCKETS]; /* hash table by address; a bucket contains the current plan of an address before older plans */
+static struct plan *by_code[N_BUCKETS]; /* hash table by address; a bucket has the current plan of an address before older plans */
 static _Atomic unsigned generation;
 
 struct plan *gpul_plans(void)
@@ -51,7 +51,7 @@ static bool is_branch(const gpul_ptx_inst *in)
 	return in && (in->opcode == GPUL_PTX_BRA || in->opcode == GPUL_PTX_BRX);
 }
 
-/* Returns true if the instruction accesses memory through the L1 cache, that is, not constants or parameters of kernels and calls. */
+/* Returns true if the instruction accesses memory through the L1 cache, not constants or parameters of kernels or calls. */
 static bool accesses_memory(const struct func_code *code, const struct insn *i)
 {
 	const gpul_ptx_inst *in = gpul_insn_ptx(code, i);
@@ -81,7 +81,7 @@ static bool choose_memory(struct plan *p, const struct insn *i, uint32_t k)
 	return true;
 }
 
-/* Choose the instructions to count; false: out of memory. */
+/* Choose the instructions to count.  Returns false if out of memory. */
 static bool choose_counted(struct plan *p, const struct func_code *code)
 {
 	for (uint32_t k = 0; k < p->n_insns; k++) {
@@ -119,7 +119,7 @@ static struct plan *find_plan(const struct func_code *code)
 	return p;
 }
 
-/* Remove the plan of an earlier function at this address from its bucket.  The caller holds the lock. */
+/* Remove the plan of an unloaded function that had this address from its bucket.  The caller holds the lock. */
 static void forget_address(const struct func_code *code)
 {
 	struct plan **at = &by_code[bucket_of(code)];
@@ -237,7 +237,7 @@ static bool describe_row(struct plan *p, const struct func_code *code, uint32_t 
 			     .by = access_by(in),
 			     .branch = is_branch(in),
 			     .guard = row_guard(code, in, first) };
-	if (loc && !loc->line && k) { /* the compiler added this instruction: count it for the preceding line */
+	if (loc && !loc->line && k) { /* added by the compiler, so it is counted for the preceding line */
 		row->source = row[-1].source;
 		row->source_line = row[-1].source_line;
 		row->at_source = row[-1].at_source;

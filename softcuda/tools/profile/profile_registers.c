@@ -6,7 +6,7 @@
 #include "softcuda/tools/profile/profile_internal.h"
 
 enum { LEAST_REGISTERS = 16, MOST_REGISTERS = 255, ABI_REGISTERS = 2 };
-/* limit for the register sets; if they are larger, the estimate is MOST_REGISTERS */
+/* maximum size of the register sets; if they would be larger, the estimate is MOST_REGISTERS */
 enum { MOST_BYTES = 256 << 20 };
 
 struct flow {
@@ -27,7 +27,7 @@ static void set_register(uint64_t *set, uint32_t r, bool on)
 		set[r / 64] &= ~(1ull << r % 64);
 }
 
-/* Add the registers of an operand to the live set w->now (on), or remove them. */
+/* Add the registers of an operand to the live set w->now (if `on` is set), or remove them. */
 static void each_register(struct flow *w, const gpul_ptx_operand *o, bool on, unsigned depth)
 {
 	if (o->kind == GPUL_PTX_OP_REG && o->index < w->f->n_flat_regs)
@@ -55,14 +55,14 @@ static bool writes_nothing(const gpul_ptx_inst *in)
 	}
 }
 
-/* Compute the set that is live before the instruction from the set after it. */
+/* Change w->now from the set of registers that are live after the instruction to the set that is live before it. */
 static void step_back(struct flow *w, const gpul_ptx_inst *in)
 {
 	const gpul_ptx_operand *o = &w->f->operands[in->first_operand];
 	unsigned k = 0;
 
 	if (in->n_operands && !writes_nothing(in) && o->kind != GPUL_PTX_OP_ADDRESS) {
-		if (in->guard == GPUL_PTX_NONE) /* an instruction with a guard may leave the old value in the register */
+		if (in->guard == GPUL_PTX_NONE) /* with a guard, the register may keep its old value */
 			each_register(w, o, false, 0);
 		k = 1;
 	}

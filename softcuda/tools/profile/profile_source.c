@@ -7,7 +7,7 @@ enum { MOST_SOURCE_BYTES = 16 << 20 };
 
 static struct source {
 	struct source *next;
-	char *path, *text; /* text: NULL if the file cannot be read; newlines are replaced by NUL */
+	char *path, *text; /* text is NULL if the file cannot be read; newlines in it are replaced by NUL */
 	GPUL_ARRAY(const char *) lines;
 } *sources;
 

@@ -1,4 +1,4 @@
-/* profile_table.c — writes the profile as text: for each kernel its totals, the lines with the highest counts, and opcodes. */
+/* profile_table.c — writes the profile as text: for each kernel its totals, the lines with the highest counts, and counts by opcode. */
 #include "softcuda/tools/profile/profile_internal.h"
 #include "softcuda/tools/tool_internal.h"
 

@@ -28,7 +28,7 @@ void gpul_add_counts(struct row_count *to, const struct row_count *from)
 
 /* ---- one tally's counts by PTX instruction ---------------------------------------------------------------------------- */
 
-/* Add the counts of the instructions [row->insn, end), which belong to the row. */
+/* Add the counts of the instructions [row->insn, end), to which the PTX instruction of this row was decoded. */
 static void add_instructions(struct row_count *to, const struct tally *t, size_t row, uint32_t end)
 {
 	const struct plan *f = t->function;
@@ -46,7 +46,7 @@ static void add_instructions(struct row_count *to, const struct tally *t, size_t
 	if (r->guard == GUARD_MASKS || r->branch)
 		to->guarded += t->insns[r->insn].guarded;
 	else if (r->guard == GUARD_SKIPS && r->insn + 1 < f->n_insns)
-		to->guarded += t->insns[r->insn + 1].threads; /* the next instruction, after the inserted branch, counts them */
+		to->guarded += t->insns[r->insn + 1].threads; /* the instruction after the inserted branch counts them */
 	else
 		to->guarded += block->threads;
 }
@@ -111,7 +111,7 @@ static void sum_up(struct kernel_result *k, const struct architecture *a, unsign
 	k->occupancy = gpul_occupancy(a, shape->block[0] * shape->block[1] * shape->block[2], k->registers, shape->shared_bytes);
 }
 
-/* Compare for sorting: the kernel itself first, then its functions by name, because the order of their first calls varies between runs. */
+/* Compare for sorting: the kernel first, then its functions by name, because the order of their first calls varies between runs. */
 static int by_name(const void *a, const void *b)
 {
 	const struct plan *f = ((const struct function_result *)a)->function, *g = ((const struct function_result *)b)->function;

@@ -102,7 +102,7 @@ static unsigned most_accesses(const uint32_t *word, unsigned n)
 /* Return the largest number of different words in one bank. */
 static unsigned most_words(const uint32_t *word, unsigned n)
 {
-	uint32_t first[N_BANKS_SHARED], next[WARP_LANES]; /* lists of words by bank; an element is index + 1; 0 ends a list */
+	uint32_t first[N_BANKS_SHARED], next[WARP_LANES]; /* a list of words per bank; elements are index + 1, 0 ends a list */
 	uint8_t count[N_BANKS_SHARED];
 	unsigned most = 1;
 

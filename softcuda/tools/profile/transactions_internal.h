@@ -44,7 +44,8 @@ struct cost gpul_sectors(const uint64_t *at, unsigned n, uint32_t bytes);
 struct cost gpul_sectors_of_span(uint64_t at, uint64_t bytes);
 /* Return the cost if each lane l in `lanes` accesses `bytes` bytes at offset at[l] of its local memory. */
 struct cost gpul_sectors_local(const uint64_t at[WARP_LANES], uint32_t lanes, uint32_t bytes);
-/* Return the cost if each lane l in `lanes` accesses `bytes` bytes at at[l] in shared memory.  atomic: updates of one word are serial. */
+/* Return the cost if each lane l in `lanes` accesses `bytes` bytes at at[l] in shared memory.  atomic: updates of one word are
+ * serialised. */
 struct cost gpul_wavefronts(const uint32_t at[WARP_LANES], uint32_t lanes, uint32_t bytes, bool atomic);
 
 #endif

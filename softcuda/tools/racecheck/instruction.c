@@ -24,7 +24,7 @@ static void find_addresses(const struct warp_state *s, const struct insn *i, uin
 			at[l] = (uint32_t)at[l];
 }
 
-/* Divide lanes with generic addresses into global and shared ones; lanes that access local memory or parameters are in neither set. */
+/* Divide lanes with generic addresses into global and shared ones; lanes that access local memory or parameters are in neither mask. */
 static void split_windows(const struct warp_state *s, uint64_t at[LANES], uint32_t on, uint32_t *global, uint32_t *shared)
 {
 	*global = *shared = 0;
@@ -142,7 +142,8 @@ static bool is_copy(const struct insn *i)
 	return i->op == OP_CP_ASYNC || i->op == OP_CP_BULK || i->op == OP_CP_REDUCE;
 }
 
-/* Handle an access to an mbarrier: the mbarrier of a bulk copy completes the copy; an arrival releases the thread's earlier accesses. */
+/* Handle an access to an mbarrier: if it belongs to a bulk copy, the mbarrier's phase completes the copy; if it is an arrival, it
+ * releases the thread's earlier accesses. */
 static void arrive(struct watched_warp *w, const struct insn *i, const struct lane_accesses *a)
 {
 	if (is_copy(i) || (i->n & MBAR_ARRIVES && a->order != ORDER_RELAXED))
@@ -225,7 +226,7 @@ static uint64_t mbarrier_value(const struct warp_state *s, unsigned lane, bool s
 	return value;
 }
 
-/* multimem.ld_reduce has read each copy of the memory: acquire what threads have released to each of these addresses. */
+/* Called after multimem.ld_reduce, which has read each copy of the memory: acquire what threads have released to these addresses. */
 static void acquire_copies(struct watched_warp *w, const struct warp_state *s, const struct insn *i, uint32_t on)
 {
 	const struct watcher *k = w->block->watcher;
@@ -271,7 +272,7 @@ void race_access_ends(struct watched_warp *w, struct warp_state *s, const struct
 	}
 }
 
-/* Find the mbarriers of cp.async.mbarrier.arrive; returns the lanes whose mbarrier is in shared memory. */
+/* Find the mbarriers of cp.async.mbarrier.arrive; returns a mask of the lanes whose mbarrier is in shared memory. */
 static uint32_t find_mbarriers(const struct warp_state *s, const struct insn *i, uint32_t on, uint64_t at[LANES])
 {
 	uint32_t global, shared = on;
@@ -292,7 +293,7 @@ void race_copy_arrives(struct watched_warp *w, struct warp_state *s, const struc
 	race_next_stamp(w);
 }
 
-/* Called after cp.async.mbarrier.arrive: its .noinc form may complete the phase. */
+/* Called after cp.async.mbarrier.arrive: the instruction with .noinc may complete the phase. */
 void race_copy_arrive_ends(struct watched_warp *w, struct warp_state *s, const struct insn *i, uint32_t on)
 {
 	uint64_t at[LANES];
@@ -305,7 +306,7 @@ void race_copy_arrive_ends(struct watched_warp *w, struct warp_state *s, const s
 	race_mbarrier_changed(w, true, at[l], mbarrier_value(s, l, true, at[l]));
 }
 
-/* Forget the accesses recorded for memory that malloc returns, because they belong to an earlier allocation. */
+/* Discard the accesses recorded for memory that device malloc returns, because they belong to an earlier allocation. */
 void race_malloc_ends(const struct warp_state *s, const struct insn *i, uint32_t on)
 {
 	EACH_LANE_OF(l, on)

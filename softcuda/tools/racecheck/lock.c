@@ -1,6 +1,6 @@
 /* lock.c — critical sections: finds locks that are taken without a fence.
  *
- *     while (atomicCAS(lock, 0, 1) != 0) ;        opens a section: the lane has the lock
+ *     while (atomicCAS(lock, 0, 1) != 0) ;        opens a section: the lane now holds the lock
  *     __threadfence();                            the error: this fence is missing, or its scope is too small
  *     data++;                                     a suspect: this access is not ordered after the previous critical section
  *     __threadfence();
@@ -28,11 +28,11 @@ struct suspects {
 };
 
 struct section {
-	uint64_t lock, value;   /* value: that of the lock when no thread holds it */
+	uint64_t lock, value;   /* value: contents of the lock variable when no thread holds it */
 	bool shared;            /* the lock is in shared memory */
 	uint8_t fenced;         /* 1 + scope of the fence that the lane has executed in this section; 0: no fence yet */
-	struct suspects mine;   /* accesses of the lane in this section before its fence */
-	struct suspects others; /* accesses in earlier sections that did not happen before the lane took the lock */
+	struct suspects mine;   /* accesses that the lane has made in this section before its fence */
+	struct suspects others; /* accesses of earlier sections that did not happen before the lane took the lock */
 };
 
 static void add_suspect(struct suspects *to, const struct suspect *s)
@@ -104,7 +104,7 @@ void race_section_begins(struct watched_warp *w, const struct warp_state *s, con
 		open_section(w, lane, k->shared[lane], k->at[lane], old, acquires ? scope + 1 : 0);
 }
 
-/* Find the value that the lane is about to write to the lock; false: unknown. */
+/* Find the value that the lane is about to write to the lock.  Returns false if it is unknown. */
 static bool next_value(const struct warp_state *s, const struct insn *i, unsigned lane, uint64_t *out)
 {
 	uint8_t bytes[64] = { 0 };
@@ -167,7 +167,7 @@ static void meet_others(struct now *n, unsigned lane, const struct suspects *oth
 	}
 }
 
-/* Check and record weak accesses of lanes that hold a lock. */
+/* Check the weak accesses of lanes that hold a lock, and record them in their critical sections. */
 void race_section_accesses(struct now *n)
 {
 	struct watched_warp *w = n->w;

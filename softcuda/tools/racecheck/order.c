@@ -18,8 +18,8 @@ static bool is_own_block(const struct watched_warp *w, const struct record *r)
 
 /* Returns true if a volatile access is a signal, that is, an access by which threads synchronise. In PTX, volatile accesses have an
  * order and a scope, and do not race with each other. But they do not order other accesses or the lanes of a warp, although most
- * programs that use them rely on that. So they count as strong only as signals: if a loop polls the word; or, in global memory, if
- * the volatile access reads what an atomic operation writes, or is one side of a release or acquire. */
+ * programs that use them rely on that. So a volatile access counts as strong only if it is a signal: if a loop polls the word, or, in
+ * global memory, if the volatile access reads what an atomic operation writes, or takes part in a release or acquire. */
 bool race_is_signal(const struct now *n, const struct record *r, uint64_t at)
 {
 	const bool mine = n->site->is_volatile, others = r->site->is_volatile;

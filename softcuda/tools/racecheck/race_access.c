@@ -4,9 +4,9 @@
  * one happens-before check is enough for all of them. */
 #include "softcuda/tools/racecheck/race_parts_internal.h"
 
-/* ---- which accesses of a record the warp knows ----------------------------------------------------------------------- */
+/* ---- which accesses of a record happen before the warp's next access ------------------------------------------- */
 
-/* Find which accesses of a record the lanes of w know; the result is valid until `version` changes. */
+/* Find which accesses of a record happen before the next ones of w's lanes (MEMO_...).  The result is valid until `version` changes. */
 static uint8_t find_class(const struct watched_warp *w, const struct record *r)
 {
 	const struct watched_block *b = w->block;
@@ -57,7 +57,7 @@ static bool writes_the_same(const struct now *n, unsigned lane, access_id other,
 		return true;
 	if (other >> LANE_BITS == n->record && n->on >> k & 1 && n->at[k] == n->at[lane])
 		return race_store_value(n->s, n->i, k, others) && !memcmp(value + offset, others + offset, bytes);
-	if (!n->shared && !range_covers(n->s->cache, n->i->src, at, bytes, false)) /* the access will fault, or is to a peer's memory */
+	if (!n->shared && !range_covers(n->s->cache, n->i->src, at, bytes, false)) /* the access will fault, or is to peer memory */
 		return false;
 	return !memcmp(value + offset, (n->shared ? n->s->shared : (uint8_t *)0) + at, bytes);
 }
@@ -117,7 +117,8 @@ static bool is_settled(const struct now *n, access_id id)
 }
 
 /* Returns true if the new read may replace the old access in its slot, because every later access that races with the old one also
- * races with the new one. Strong reads do not race with strong writes, and reads do not race with reads. plain: both are weak reads. */
+ * races with the new one. Strong reads do not race with strong writes, and reads do not race with reads. plain: the new access is a
+ * weak read, the old one a read. */
 static inline bool is_covered(struct now *n, access_id old, access_id new, bool plain)
 {
 	if (!old || old == new)
@@ -127,8 +128,8 @@ static inline bool is_covered(struct now *n, access_id old, access_id new, bool 
 	return plain || !is_weak(old) || (!is_write(old) && is_weak(new)) || is_settled(n, old);
 }
 
-/* Store a read in one of the two slots. There are two, so that a write that is ordered after only one of the reads is found to race
- * with the other; the two should be of different blocks, or at least of different warps. */
+/* Store a read in one of the two slots. With two slots, a write that is ordered after only one of the reads is found to race with the
+ * other; the two reads should be from different blocks, or at least from different warps. */
 static inline void add_read(struct now *n, struct shadow *sh, size_t c, access_id id, bool plain)
 {
 	access_id *first = &sh->read[0][c], *second = &sh->read[1][c];
@@ -141,8 +142,8 @@ static inline void add_read(struct now *n, struct shadow *sh, size_t c, access_i
 		*second = id;
 }
 
-/* Keep the last write when a strong write replaces it. It goes to the first slot, or to the second if the first contains a write that
- * is at least as weak. Of strong writes, the first and the latest are kept. */
+/* Keep the last write in a read slot when a strong write replaces it: in the first slot, or, if that contains a write that is at
+ * least as weak, in the second. Of several strong writes, the first and the latest are kept. */
 static void keep_write(const struct now *n, struct shadow *sh, size_t c, access_id last)
 {
 	access_id *first = &sh->read[0][c], *second = &sh->read[1][c];
@@ -188,7 +189,7 @@ static void check_cell(struct now *n, struct shadow *sh, size_t c, uint64_t base
 
 	if (last && last != id)
 		check_against(n, lane, last, sh, c, base);
-	if (!(n->how & HOW_WRITES) && (!last || is_weak(last))) { /* both slots contain reads */
+	if (!(n->how & HOW_WRITES) && (!last || is_weak(last))) { /* both read slots contain reads */
 		add_read(n, sh, c, id, !(n->how & HOW_STRONG));
 		return;
 	}
@@ -216,7 +217,7 @@ static void check_row_slowly(struct now *n, struct shadow *sh, size_t c, unsigne
 			check_cell(n, sh, c + ((size_t)(l - first) << log_cells) + k, base, n->record << LANE_BITS | l);
 }
 
-/* Returns true if all accesses recorded in the cells happen before the lanes' accesses, or are these accesses themselves. */
+/* Returns true if all accesses recorded in the cells happen before the lanes' accesses, or are earlier accesses of the same lanes. */
 static bool row_is_ordered(struct now *n, const access_id *cell, unsigned n_cells, unsigned log_cells, unsigned first)
 {
 	uint32_t known = 0, own = 0;
@@ -253,7 +254,7 @@ static bool all_zero(const access_id *cell, unsigned n_cells)
 	return !any;
 }
 
-/* Return the record that all cells contain; 0: they differ or are empty. */
+/* Return the record that all cells contain; 0 if the cells differ or are empty. */
 static uint32_t only_record(const access_id *cell, unsigned n_cells)
 {
 	access_id differ = 0;
@@ -278,7 +279,8 @@ static void set_row(access_id *cell, unsigned n_cells, unsigned log_cells, acces
 		cell[k] = first + (k >> log_cells);
 }
 
-/* Returns true if both recorded reads must be kept: they are of other warps, unordered, and at least as distant as the new one would be. */
+/* Returns true if both recorded reads must be kept: they are from other warps, not ordered before this warp, and the new read would
+ * not be further from the first one than the second is (distance()). */
 static bool reads_stay(struct now *n, const access_id *read0, const access_id *read1, unsigned n_cells, access_id id)
 {
 	const uint32_t first = only_record(read0, n_cells), second = only_record(read1, n_cells);
@@ -321,7 +323,7 @@ static void write_row(struct now *n, struct shadow *sh, size_t c, unsigned log_c
 
 /* ---- pieces: the part of an access that lies in one shadow ------------------------------------------------------------------- */
 
-/* Make the cells small enough for accesses with these alignments; false: out of memory. */
+/* Make the cells small enough for accesses whose addresses and sizes are ORed in `bits`.  Returns false if out of memory. */
 static bool fit_cells(struct shadow *sh, uint64_t bits)
 {
 	const unsigned shift = (unsigned)__builtin_ctzll(bits | 16);
@@ -329,14 +331,14 @@ static bool fit_cells(struct shadow *sh, uint64_t bits)
 	return shift >= sh->shift || race_shadow_split(sh, shift);
 }
 
-/* Find the cells of [at, at + bytes), accessed in parts of part_bytes; false: there are none.  base: address of the shadow's first byte. */
+/* Find the cells of [at, at + bytes), accessed in parts of part_bytes.  Returns false if there are none.  base: start of the shadow. */
 static bool find_cells(struct shadow *sh, uint64_t at, uint64_t bytes, uint64_t part_bytes, uint64_t base, size_t *first, size_t *end)
 {
 	if (!fit_cells(sh, at | part_bytes))
 		return false;
 	*first = (at - base) >> sh->shift;
 	*end = (at + bytes - base) >> sh->shift;
-	if (*end > sh->n_cells || *first >= *end) /* an invalid address: the access will fault */
+	if (*end > sh->n_cells || *first >= *end) /* the address is invalid, so the access will fault */
 		return false;
 	sh->first = *first < sh->first ? *first : sh->first;
 	sh->end = *end > sh->end ? *end : sh->end;
@@ -359,8 +361,8 @@ static void unlock_shadow(const struct now *n, struct shadow *sh)
 		race_page_unlock(sh);
 }
 
-/* Store the values of the active lanes first to end - 1 while the page is locked; the instruction then stores them again. So a block
- * that writes the same bytes next finds these values, even if this block has not yet executed its store. */
+/* Store the values of the active lanes first to end - 1 while the page is locked; the instruction itself stores them again afterwards. So
+ * a block that writes the same bytes next finds these values in memory, even if this block has not executed its store yet. */
 static void store_early(const struct now *n, unsigned first, unsigned end)
 {
 	const unsigned kinds = HOW_WRITES | HOW_READS | HOW_STRONG | HOW_ASYNC | HOW_MBARRIER;
@@ -470,7 +472,7 @@ static bool is_row(const struct now *n)
 	return !skew;
 }
 
-/* Return the lane after the row (or the lanes with the same address) that starts at lane `first`. */
+/* Return the lane after the lanes from `first` on whose addresses are `step` apart (a row; 0: the same address). */
 static unsigned end_of_run(const struct now *n, unsigned first, uint64_t step)
 {
 	unsigned end = first + 1;
@@ -483,7 +485,7 @@ static unsigned end_of_run(const struct now *n, unsigned first, uint64_t step)
 void race_check_lanes(struct now *n)
 {
 	const bool aligned = !(n->bytes & (n->bytes - 1)) && !(n->at[first_lane(n->on)] & (n->bytes - 1));
-	/* Reads of one address do not race with each other, nor do strong accesses to it, so checking two lanes is enough. */
+	/* Reads of one address do not race with each other, nor do strong accesses to it, so two lanes are enough. */
 	const bool any_two = n->how & HOW_STRONG || !(n->how & HOW_WRITES);
 	unsigned end;
 

@@ -1,6 +1,6 @@
 /* race_alias.c — memory with several addresses: mapped twice by cuMemMap, or behind a multicast address.
  *
- *     address of the program                                  home: where shadow memory and synchronisation keep it
+ *     address of the program                                  home: the address used for shadow memory and synchronisation
  *       0x7f0000000000  cuMemMap, memory_id 7      ──┐
  *       0x7f0000200000  cuMemMap, memory_id 7      ──┴──>     0x800000000000    no process has such addresses
  *       0x7f0000400000  cuMemMap, memory_id 9      ─────>     0x800000200000
@@ -24,7 +24,7 @@ static const uint64_t HOMES_BEGIN = UINT64_C(1) << 47, HOMES_END = UINT64_C(1) <
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 static GPUL_ARRAY(struct span) rows; /* the spans, sorted by address */
 static uint64_t next_home = HOMES_BEGIN;
-static _Atomic uint64_t generation; /* number of changes; 0: the table was never used */
+static _Atomic uint64_t generation; /* number of changes of the table; 0: it has never been used */
 static _Atomic unsigned n_multicast;
 
 /* ---- the table of spans: the caller holds the lock ---------------------------------------------------------------- */
@@ -122,7 +122,7 @@ void race_alias_remove(const gpul_exec_range *r)
 
 /* ---- queries ------------------------------------------------------------------------------------------------------- */
 
-/* Return the span that contains the address. */
+/* Return the span that contains the address, which is cached for each thread. */
 static const struct span *find_span(uint64_t at)
 {
 	static _Thread_local struct {
@@ -168,12 +168,12 @@ static bool is_multicast(uint64_t at)
 	return find_span(at)->is_multicast;
 }
 
-/* Return the address of copy n of multicast memory: that of this process's mapping, or, if it has none, that of the driver's mapping. */
+/* Return the address of copy n of multicast memory: that of this process's mapping, or, if there is none, of the driver's mapping. */
 static uint64_t address_of_copy(const gpul_exec_copies *c, unsigned n)
 {
 	static _Thread_local struct {
 		uint64_t memory_id, base, generation;
-	} recent[4], *known; /* few, because room for thread-local variables is short (cu_thread.c) */
+	} recent[4], *known; /* only a few, because the space for thread-local variables is small (cu_thread.c) */
 	const uint64_t now = atomic_load_explicit(&generation, memory_order_acquire);
 	const struct span *s;
 

@@ -63,7 +63,7 @@ void race_copy_commit(struct watched_warp *w, uint32_t lanes)
 	race_next_stamp(w);
 }
 
-/* Returns true if the record still belongs to the copy.  A record that no shadow memory refers to may have been reused. */
+/* Returns true if the record still belongs to the copy.  A record may have been freed and reused if no shadow memory refers to it. */
 static bool is_current(const struct watched_warp *w, const struct copy *c)
 {
 	const struct record *r = &race_records[c->record];

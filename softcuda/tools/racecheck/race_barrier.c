@@ -25,7 +25,7 @@ void race_barrier_arrive(struct watched_warp *w, const struct warp_state *s, con
 	race_next_stamp(w);
 }
 
-/* Join the clocks of all threads of the block, which have waited at a barrier, into one clock for all of them. */
+/* Merge the vector clocks of all threads of the block, which have waited at a barrier, into one clock that they share. */
 static void join_block(struct watched_block *b)
 {
 	for (unsigned k = 0; b->any_clock && k < b->n_warps; k++) {
@@ -48,7 +48,7 @@ static void join_block(struct watched_block *b)
 		b->warps[k].stamp = b->time;
 }
 
-/* Add to *c the accesses that the waiting lanes of a warp know, and their own. */
+/* Add to the clock *c the accesses of the waiting lanes of a warp, and the accesses that happen before these. */
 static void add_waiting(struct watched_warp *w, uint32_t waiting, uint32_t live, struct clock **c)
 {
 	const struct clock *last = NULL;
@@ -67,7 +67,7 @@ static void add_waiting(struct watched_warp *w, uint32_t waiting, uint32_t live,
 	}
 }
 
-/* Add c to the lanes' clocks.  Lanes that share a clock keep sharing one. */
+/* Merge c into the vector clocks of the lanes.  Lanes that share a clock still share one afterwards. */
 static void learn_together(struct watched_warp *w, uint32_t lanes, struct clock *c)
 {
 	const struct clock *old = NULL;

@@ -2,7 +2,8 @@
  *
  * A copy counts as a launch of one thread. Its accesses are strong with system scope, because programs copy counters while kernels
  * increment them atomically; but two unordered copies race. Memory that kernels cannot access has no shadow. A kernel's acquire with
- * system scope orders it after all copies that were started earlier: the host may have waited for them and then signalled the kernel. */
+ * system scope orders the kernel after all copies that were started earlier: the host may have waited for them and then signalled the
+ * kernel. */
 #include "softcuda/tools/racecheck/race_parts_internal.h"
 
 enum { HOW_BY_COPY = HOW_COPY | HOW_STRONG | SCOPE_SYS << HOW_SCOPE_AT };
@@ -21,7 +22,7 @@ void race_copies_begin(gpul_exec_memory *m)
 	memory = m;
 }
 
-/* Start the single thread of the launch that represents the copy. */
+/* Initialise the state of the single thread of the launch that represents the copy. */
 static void begin_thread(uint32_t launch)
 {
 	block = (struct watched_block){ .watcher = watcher,

@@ -1,4 +1,4 @@
-/* race_finding.c — reports races: the kind of race and both accesses.  Each pair of lines is reported once, with a count at the end. */
+/* race_finding.c — reports the kind of a race and both accesses.  Each pair of source lines is reported once, with a count at the end. */
 #include "softcuda/tools/racecheck/race_parts_internal.h"
 
 #include <stdio.h>
@@ -23,7 +23,7 @@ static uint64_t allocation_of(uint64_t at)
 	return gpul_exec_memory_find(memory, at, &range) ? range.base : 0;
 }
 
-/* Count a race of two instructions, or of two copies in one allocation.  true: no race between these lines has been reported yet. */
+/* Count a race between two instructions, or between two copies in one allocation.  Returns true if it is new for these source lines. */
 static bool is_new(const struct site *a, const struct site *b, bool shared, uint64_t at)
 {
 	const struct site *first = a->number < b->number ? a : b, *second = a->number < b->number ? b : a;
@@ -89,7 +89,7 @@ static void describe_memory(bool shared, uint64_t at, unsigned bytes, char *buf,
 		snprintf(buf, buf_bytes, "%u %s of global memory at 0x%llx", bytes, unit, (unsigned long long)at);
 }
 
-/* Return the text of the report that says what would order these two accesses. */
+/* Return the part of the report that says how the program could order these two accesses. */
 static const char *remedy_for(const struct now *n, const struct record *r)
 {
 	const struct watched_block *b = n->w->block;

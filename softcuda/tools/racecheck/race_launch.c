@@ -1,4 +1,4 @@
-/* race_launch.c — numbers launches, keeps their descriptions for messages, and records which are ordered by streams. */
+/* race_launch.c — numbers launches, keeps their descriptions for messages, and records which launches are ordered by streams. */
 #include "softcuda/tools/racecheck/race_parts_internal.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* race_parts_internal.h — finds data races by PTX's memory model; declares the data and functions of the tool's files.
+/* race_parts_internal.h — finds data races by PTX's memory model; declares the types and functions that the tool's files share.
  *
  *     instruction ── site.c ──> what it does to memory or to the order of accesses
  *       accesses   ── race_access.c ──> race_shadow.c: for each 4 bytes the last write and two reads ── order.c: does one happen before the other?
@@ -42,16 +42,16 @@ enum { LANE_BITS = 5, LANE_MASK = LANES - 1 };
 enum how { HOW_WRITES = 1, HOW_READS = 2, HOW_STRONG = 4, HOW_ASYNC = 8, HOW_MBARRIER = 16, HOW_SCOPE_AT = 5 /* enum access_scope */, HOW_COPY = 128 };
 /* clang-format on */
 
-/* Accesses of a warp's lanes by one instruction between two synchronisations of the warp. */
+/* The accesses that the lanes of a warp make by one instruction between two synchronisations of the warp. */
 struct record {
 	const struct site *site;
 	uint32_t launch, block; /* launch: number of the launch; block: index of the block in the grid */
 	uint32_t stamp;
 	uint16_t warp;
 	uint8_t how;
-	bool pending;   /* asynchronous, and not yet completed for any thread */
-	uint32_t done;  /* asynchronous: lanes that have waited for the completion of the access */
-	uint32_t group; /* cp.async: number of the group of copies that it belongs to */
+	bool pending;   /* the access is asynchronous, and not yet completed for any thread */
+	uint32_t done;  /* asynchronous accesses: mask of the lanes that have waited for completion */
+	uint32_t group; /* cp.async: number of the commit group to which the copy belongs */
 };
 
 /* ---- instructions ------------------------------------------------------------------------------------------------ */
@@ -67,10 +67,10 @@ enum site_class {
 /* clang-format on */
 
 struct site {
-	struct site *next;            /* next in the list of all sites */
+	struct site *next;            /* next site in the list of all sites */
 	const struct func_code *code; /* NULL after the program is unloaded */
 	const struct insn *insn;
-	uint64_t program; /* id of the program */
+	uint64_t program; /* number of the program (gpul_exec_program.id) */
 	uint32_t number;
 	uint8_t class;        /* a value of enum site_class */
 	uint8_t space;        /* SITE_PLAIN: address space */
@@ -80,16 +80,15 @@ struct site {
 	uint32_t n_groups;    /* SITE_WAIT: cp.async.wait_group N; wait_all: 0 */
 	bool all_groups;      /* SITE_WAIT: true for cp.async.wait_all */
 	bool bulk;            /* a copy through the async proxy: cp.async.bulk, cp.reduce.async.bulk */
-	bool is_volatile;     /* true: volatile, unless the option to treat volatile accesses as strong is on */
-	bool polls;           /* a loop repeats the read until another thread has written: see race_poll.c */
-	bool writes_literal;  /* a volatile store of a literal: all threads write the same value */
+	bool is_volatile;     /* a volatile access, unless the option to treat volatile accesses as strong is on */
+	bool polls;           /* a loop repeats the read until another thread has written the word: see race_poll.c */
+	bool writes_literal;  /* a volatile store of a literal, so that all threads write the same value */
 	char *place;          /* the instruction's position in the source, set when the program is unloaded */
 	char *line;           /* such as "kernel.cu:7" or "kernel.ptx:31"; made by race_site_line() */
 };
 
-/* The option to treat volatile accesses as strong, as PTX's memory model does. */
+/* True if the user wants volatile accesses to count as strong, as in PTX's memory model. */
 extern bool race_by_letter;
-/* True if the tool must observe the instruction. */
 bool race_site_wanted(const struct func_code *code, const struct insn *i);
 /* True for a volatile load or an atomic operation in a loop that ends when the value changes (race_poll.c). */
 bool race_site_polls(const struct func_code *code, const gpul_ptx_inst *in, bool shared);
@@ -99,20 +98,20 @@ void race_sites_end(const struct gpul_exec_program *p);
 /* Return the source line: the same pointer for all instructions of one line, so that lines can be compared by pointers. */
 const char *race_site_line(const struct site *site);
 void race_site_place(const struct site *site, char *buf, size_t bytes);
-/* Get the bytes that a lane's store is about to write; false: unknown. */
+/* Get the bytes that a lane's store is about to write.  Returns false if they are unknown. */
 bool race_store_value(const struct warp_state *s, const struct insn *i, unsigned lane, uint8_t out[64]);
 
 /* ---- clocks: race_clock.c --------------------------------------------------------------------------------------------- */
 
-/* One entry of a vector clock: all accesses of `who` in a block up to a stamp happen before the next access of the clock's owner. */
+/* One entry of a vector clock: accesses by `who` (WHO_...) of a block, up to a stamp, happen before the next access of the owner. */
 struct fact {
 	uint64_t block;
 	uint32_t who, stamp;
 };
-/* the values are offsets, as in WHO_WARP + warp, WHO_THREAD + thread, and WHO_COPIES + thread for the asynchronous copies of the thread */
+/* these values are offsets: WHO_WARP + warp, WHO_THREAD + thread, and WHO_COPIES + thread for the asynchronous copies of a thread */
 enum { WHO_ALL = 0, WHO_WARP = 1, WHO_THREAD = 64, WHO_COPIES = 2048 };
 
-/* Facts sorted by (block, who).  A clock with several references must not be changed: copy it first. */
+/* Facts sorted by (block, who).  A clock with several references must not be changed; it must be copied first. */
 struct clock {
 	_Atomic uint32_t refs;
 	uint32_t n, room;
@@ -124,17 +123,17 @@ static inline uint64_t block_key(uint32_t launch, uint32_t block)
 	return (uint64_t)launch << 32 | block;
 }
 
-/* Return the stamp up to which c knows all accesses of `who` in a block; 0: none.  c may be NULL. */
+/* Return the stamp in the fact about `who` and the block; 0 if c has no such fact.  c may be NULL. */
 uint32_t race_clock_find(const struct clock *c, uint64_t block, uint32_t who);
 struct clock *race_clock_ref(struct clock *c); /* accepts NULL */
 void race_clock_drop(struct clock *c);         /* accepts NULL */
 /* Add a fact, or raise its stamp.  *c may be NULL and may be reallocated. */
 void race_clock_add(struct clock **c, uint64_t block, uint32_t who, uint32_t stamp);
 void race_clock_join(struct clock **c, struct clock *from);
-/* Return the union of a and b; only_block: take only the facts of this block from b (0: all).  Takes over the reference to a. */
+/* Return the union of a and b; only_block: take only the facts of this block from b (0: all).  Takes ownership of the reference to a. */
 struct clock *race_clock_merged(struct clock *a, struct clock *b, uint64_t only_block);
 
-/* Remove the facts about launches that are ordered before this one: a thread that knows an access of this launch knows all of theirs. */
+/* Remove the facts about launches that are ordered before this launch, because all their accesses happen before those of this launch. */
 void race_clock_prune(struct clock **c, uint32_t launch);
 /* True if c contains a fact of a later launch than this one. */
 bool race_clock_after(const struct clock *c, uint32_t launch);
@@ -144,28 +143,28 @@ bool race_clock_after(const struct clock *c, uint32_t launch);
 enum { PAGE_SHIFT = 16, PAGE_BYTES = 1 << PAGE_SHIFT };
 
 /* Shadow memory: for each cell of 1 << shift bytes the last write and two reads that are unordered with each other. Strong writes do
- * not race with each other, so a later access may race with an older write: that is kept in a read slot, first in read[0]. */
+ * not race with each other, but a later access may race with the older one, which is therefore kept in a read slot, first in read[0]. */
 struct shadow {
-	access_id all[3];     /* only copies of the whole page have accessed it, so it has no cells: its last write and two reads */
+	access_id all[3];     /* last write and two reads, if only copies of the whole page accessed it; it has no cells then */
 	_Atomic bool locked;  /* spin lock, for pages of global memory */
-	unsigned shift;       /* 2, or less after accesses to fewer than 4 bytes */
-	size_t n_cells, room; /* room: cells allocated at `write` */
+	unsigned shift;       /* 2, or less if accesses to fewer than 4 bytes have occurred */
+	size_t n_cells, room; /* room: number of cells allocated at `write` */
 	access_id *write, *read[2];
 	size_t first, end; /* shared memory: only cells [first, end) can be nonzero */
 };
 
-/* Return the page of an address, locked, and create it if needed.  whole: a page without cells is enough.  NULL: out of memory. */
+/* Return the page of an address, locked, and create it if needed.  whole: the page need not have cells.  NULL: out of memory. */
 struct shadow *race_page_lock(uint64_t address, bool whole);
 void race_page_unlock(struct shadow *page);
 /* Remove the recorded accesses to this global memory. */
 void race_shadow_forget(uint64_t address, uint64_t bytes);
 void race_shadow_forget_all(void);
-/* Call f for each access recorded in a page. */
+/* Call f for each access recorded in any page. */
 void race_shadow_each(void (*f)(access_id id));
 void race_shadow_each_of(const struct shadow *s, void (*f)(access_id id));
 /* Split cells into cells of 1 << shift bytes. */
 bool race_shadow_split(struct shadow *s, unsigned shift);
-bool race_shadow_create(struct shadow *s, uint64_t bytes); /* reuses its memory if that is large enough; false: out of memory */
+bool race_shadow_create(struct shadow *s, uint64_t bytes); /* reuses the memory of *s if it is large enough; false: out of memory */
 void race_shadow_clear(struct shadow *s);
 
 /* ---- race_alias.c: memory with several addresses ------------------------------------------------------------------------ */
@@ -173,14 +172,14 @@ void race_shadow_clear(struct shadow *s);
 /* Called for each range that is added or removed. */
 void race_alias_add(const gpul_exec_range *r);
 void race_alias_remove(const gpul_exec_range *r);
-/* Returns true if the memory of a range also has an address in another range, so that accesses to it must not be forgotten. */
+/* Returns true if the memory of a range also has an address in another range, so that its recorded accesses must be kept. */
 bool race_has_other_address(const gpul_exec_range *r);
-/* Return the address under which race_shadow.c and sync.c keep the memory at a global address, which is the same for all addresses of
- * the memory. *bytes, unless NULL, is reduced to the bytes from `at` on for which both addresses have the same distance. */
+/* Return the address that stands for a global address in race_shadow.c and sync.c; it is the same for all addresses of the same
+ * memory. *bytes, unless NULL, is reduced to the number of bytes from `at` on for which the two addresses have the same distance. */
 uint64_t race_home(uint64_t at, uint64_t *bytes);
 /* True if a lane's address is a multicast address. */
 bool race_any_multicast(uint32_t lanes, const uint64_t at[LANES]);
-/* Write the addresses of the accessed memory to `out`, one for each multicast copy.  Returns their number; 0: the access will fault. */
+/* Write the addresses of the accessed memory to `out`, one for each multicast copy.  Returns their number; 0 if the access will fault. */
 unsigned race_copies_of(const struct warp_state *s, const struct insn *i, uint64_t at, unsigned bytes, uint64_t out[GPUL_EXEC_MAX_DEVICES]);
 
 /* ---- warps and blocks ------------------------------------------------------------------------------------------------ */
@@ -195,7 +194,7 @@ struct kept {
 	uint64_t key;
 	uint32_t record, generation;
 };
-/* Caches which accesses of a record a warp's lanes know: none; each lane only its own; all; or some, which must be looked up. */
+/* Caches which accesses of a record happen before a warp's next ones: none; each lane's own; all; or some, which are looked up. */
 struct memo {
 	uint32_t record, version, generation;
 	uint8_t class;
@@ -205,35 +204,35 @@ enum { MEMO_NONE, MEMO_OWN, MEMO_ALL, MEMO_SOME };
 struct watched_warp {
 	struct watched_block *block;
 	uint32_t index, stamp, floor;
-	uint32_t in_section; /* lanes that hold a lock; all their accesses are observed */
+	uint32_t in_section; /* lanes that hold a lock, and whose accesses are therefore all observed */
 	struct memo memo[N_MEMOS];
 	struct kept kept[N_KEPT]; /* the records of accesses since the warp's last synchronisation, indexed by site (instruction) */
 	struct clock *clock[LANES];
-	uint32_t (*knows)[LANES]; /* lane l knows the accesses of lane k up to the stamp knows[l][k]; NULL: only up to floor */
-	/* Stamps at the last fence of each lane, which later strong writes of the lane release.  release[l] == 0: no fence. */
+	uint32_t (*knows)[LANES]; /* accesses of lane k up to stamp knows[l][k] happen before lane l's next one; NULL: up to floor */
+	/* The stamps at each lane's last fence: a later strong write releases all accesses up to them.  release[l] == 0: none. */
 	uint32_t release[LANES], release_floor[LANES], release_warp[LANES];
 	uint8_t release_scope[LANES];
 	struct clock *release_clock[LANES];
-	/* Variables that a lane has read with strong reads; its next fence acquires what was released to them. */
+	/* Variables that a lane has read with strong reads; the next fence of the lane acquires what was released to them. */
 	struct awaited {
 		struct var *var;
 		uint8_t scope;
 		bool used;
 	} awaited[LANES][N_AWAITED];
-	uint32_t awaits; /* lanes with entries in `awaited` */
-	/* what each lane has acquired last from recently used variables: see sync.c */
+	uint32_t awaits; /* mask of the lanes that have entries in `awaited` */
+	/* what each lane has acquired from the variables that it used most recently: see sync.c */
 	struct learned {
 		const struct var *var;
 		struct clock *clock;
 		uint32_t version;
 		uint8_t scope;
 	} learned[LANES][N_LEARNED];
-	struct section *sections;         /* one for each lane, see lock.c; NULL: no lane has ever taken a lock */
+	struct section *sections;         /* one section for each lane, see lock.c; NULL: no lane has ever taken a lock */
 	uint32_t has_lock;                /* lanes that hold a lock */
 	uint32_t proxied[LANES];          /* stamp (logical time) of the lane's last fence.proxy.async; 0: none */
 	uint32_t arrived[LANES];          /* bar.warp.sync: stamp (logical time) of the lane's last arrival */
 	uint32_t waiting;                 /* bar.warp.sync: lanes that have arrived and are still waiting */
-	uint32_t arrive_only[N_BARRIERS]; /* lanes that have arrived by bar.arrive */
+	uint32_t arrive_only[N_BARRIERS]; /* lanes that have arrived at each barrier by bar.arrive */
 	uint32_t n_commits[LANES];        /* number of cp.async.commit_group executed by each lane */
 	/* the asynchronous copies that are pending */
 	struct copy {
@@ -249,25 +248,25 @@ struct watched_block {
 	uint64_t key; /* result of block_key() */
 	uint32_t launch, serial;
 	uint32_t time, floor;
-	uint32_t version;           /* changes whenever a thread's clock changes */
-	uint32_t proxy_floor;       /* stamp up to which the async proxy sees the block's stores */
-	uint32_t proxy_pending;     /* the value of proxy_floor after the next barrier of all threads: see race_async.c */
-	struct clock *shared_clock; /* what all threads of the block know about other blocks */
+	uint32_t version;           /* incremented whenever the clock of a thread changes */
+	uint32_t proxy_floor;       /* stamp up to which the block's stores are visible to the async proxy */
+	uint32_t proxy_pending;     /* value that proxy_floor will have after the next barrier of all threads: see race_async.c */
+	struct clock *shared_clock; /* facts about other blocks that hold for all threads of the block */
 	struct shadow shared;
 	struct var *vars[N_VAR_SLOTS];      /* synchronisation variables in shared memory, by address */
-	struct clock *arrivals[N_BARRIERS]; /* bar.arrive: the clocks that the arrivals release */
+	struct clock *arrivals[N_BARRIERS]; /* bar.arrive: the merged clocks of the threads that have arrived at each barrier */
 	unsigned n_warps, room;
-	bool any_clock;        /* true: at least one lane has its own clock */
+	bool any_clock;        /* at least one lane has its own clock */
 	bool any_fence;        /* a fence was executed since the last barrier of all threads */
-	bool knows_cpu;        /* true: the block knows everything that the CPU knows: see sync.c */
-	uint32_t knows_copies; /* the block knows all copies of the driver with smaller numbers: see race_copies.c */
+	bool knows_cpu;        /* all accesses released to the CPU happen before the block's next ones: see sync.c */
+	uint32_t knows_copies; /* all driver copies with smaller numbers happen before the block's next accesses: see race_copies.c */
 	struct watched_warp *warps;
 };
 
 /* The state that a worker thread keeps. */
 struct watcher {
 	struct watcher *next;
-	_Atomic bool inside;           /* true: the worker is inside a hook that uses records */
+	_Atomic bool inside;           /* the worker is in a hook that uses records */
 	uint32_t first_free, end_free; /* free records reserved for this worker */
 	uint32_t generation;           /* the value of `generation` (race_record.c) that this worker has read last */
 	struct watched_block *blocks, *free_blocks;
@@ -278,7 +277,7 @@ struct watcher {
 	uint8_t order, scope;
 };
 
-/* The current instruction, with what is needed to check values and to write messages. */
+/* The instruction that is being checked, and the data needed to compare values and to write messages. */
 struct now {
 	struct watched_warp *w;
 	struct warp_state *s;
@@ -287,7 +286,7 @@ struct now {
 	uint32_t on;
 	uint8_t how;
 	bool shared;
-	bool lacks_proxy_fence; /* for the report: only a proxy fence is missing */
+	bool lacks_proxy_fence; /* for the report: only a proxy fence is missing between the two accesses */
 	bool lacks_lock_fence;  /* for the report: the lock was taken without a fence */
 	uint32_t bytes;
 	const uint64_t *at;
@@ -316,32 +315,32 @@ void race_malloc_ends(const struct warp_state *s, const struct insn *i, uint32_t
 void race_check_lanes(struct now *n);
 /* Check the access of a driver copy to [at, end). */
 void race_check_span(struct now *n, uint64_t at, uint64_t end);
-/* Returns true if all lanes of w know all accesses of the record, that is, these happen before the next accesses of the lanes. */
+/* Returns true if all accesses of the record happen before the next accesses of all lanes of w. */
 bool race_knows_all(const struct watched_warp *w, const struct record *r);
 bool race_knows(const struct watched_warp *w, unsigned lane, const struct record *r, unsigned of_lane);
 bool race_clock_knows_warp(const struct clock *c, const struct record *r);
 bool race_clock_knows_lane(const struct clock *c, const struct record *r, unsigned lane);
-/* True if both accesses are strong, and each one's scope includes the other thread. */
+/* True if both accesses are strong, and the scope of each includes the thread of the other. */
 bool race_morally_strong(const struct watched_warp *w, unsigned how, const struct record *r);
-/* Returns true if the two accesses, at least one of which is volatile, are a signal: a thread polls the word at the address. */
+/* Returns true if the two accesses, at least one of which is volatile, are a signal, such as one that a thread polls. */
 bool race_is_signal(const struct now *n, const struct record *r, uint64_t at);
 
 /* ---- sync.c, warp.c, race_barrier.c, race_async.c: synchronisation --------------------------------------------------------------------- */
 
 void race_next_stamp(struct watched_warp *w);
-/* Add to *c all accesses that happen before the lane's next access: its own earlier ones, and those of other threads. */
+/* Add to *c all accesses that happen before the lane's next access: the lane's own earlier accesses, and those of other threads. */
 void race_lane_facts(struct watched_warp *w, unsigned lane, struct clock **c);
 void race_release(struct watched_warp *w, unsigned lane, bool shared, uint64_t at, unsigned order, unsigned scope);
 void race_acquire(struct watched_warp *w, unsigned lane, bool shared, uint64_t at, unsigned order, unsigned scope);
 void race_acquire_awaited(struct watched_warp *w, uint32_t lanes, unsigned scope);
-/* Returns true if the lane will know the access after its next fence, which makes its earlier strong reads acquires. */
+/* Returns true if the access happens before those of the lane after its next fence, which makes its earlier strong reads acquires. */
 bool race_awaits(const struct watched_warp *w, unsigned lane, const struct record *r, unsigned of_lane);
-/* Record that a thread of the block polls the variable.  The second function: true if one did, in this launch or an unordered one. */
+/* Record that a thread of the block polls the variable.  The second function: true if one does, in this or an unordered launch. */
 void race_polls(struct watched_block *b, bool shared, uint64_t at);
 bool race_is_polled(struct watched_block *b, bool shared, uint64_t at);
 void race_fence(struct watched_warp *w, uint32_t lanes, unsigned scope);
 void race_join_fences(struct watched_block *b);
-/* The CPU, and blocks with .knows_cpu, know all accesses that were released with system scope. */
+/* Queries of accesses released with system scope, which happen before later ones of the CPU and of blocks with .knows_cpu. */
 bool race_cpu_knows_some(void);
 bool race_cpu_knows(const struct record *r, unsigned lane);
 void race_vars_end(struct watched_block *b);
@@ -356,7 +355,7 @@ void race_barrier_arrive(struct watched_warp *w, const struct warp_state *s, con
 void race_barrier_completes(struct watched_block *b, unsigned id);
 
 void race_proxy_fence(struct watched_warp *w, uint32_t lanes);
-/* Returns true if a copy through the async proxy that follows the store may not see the stored value. */
+/* Returns true if a copy through the async proxy may read the old value, although it is ordered after the store. */
 bool race_lacks_proxy_fence(const struct now *n, unsigned lane, const struct record *r, unsigned of_lane);
 void race_copy_started(struct watched_warp *w, uint32_t record, uint32_t lanes);
 void race_copy_commit(struct watched_warp *w, uint32_t lanes);
@@ -364,7 +363,8 @@ void race_copy_wait(struct watched_warp *w, const struct site *site, uint32_t la
 
 /* ---- lock.c: critical sections --------------------------------------------------------------------------------------------- */
 
-/* Called when a lane, with an atomic read, may have taken a lock, or when a lane with a lock is about to do a strong write. */
+/* race_section_begins() is called when an atomic operation of a lane may have taken a lock, race_section_ends() when a lane that
+ * holds a lock is about to do a strong write. */
 void race_section_begins(struct watched_warp *w, const struct warp_state *s, const struct insn *i, unsigned lane, unsigned order,
 			 unsigned scope);
 void race_section_ends(struct watched_warp *w, const struct warp_state *s, const struct insn *i, unsigned lane, bool shared, uint64_t at);
@@ -379,14 +379,14 @@ void race_unlock_suspects(pthread_mutex_t *lock);
 
 struct launch_info {
 	char kernel[SHOWN_NAME_BYTES];
-	bool copy; /* true: the launch represents a driver copy; .kernel is "a copy of 256 bytes" */
+	bool copy; /* the launch represents a driver copy; .kernel is then "a copy of 256 bytes" or similar */
 	uint32_t grid[3], block[3];
-	gpul_exec_order order; /* after == NULL: ordered after all earlier launches */
+	gpul_exec_order order; /* after is NULL if the launch is ordered after all earlier launches */
 };
 void race_launch_begins(const gpul_exec_launch *l);
 void race_launch_ends(const gpul_exec_launch *l);
 uint32_t race_launch_number(const gpul_exec_launch *l);
-uint32_t race_copy_number(const struct host_move *m); /* returns the number of the launch that represents the copy m; 0: out of memory */
+uint32_t race_copy_number(const struct host_move *m); /* number of the launch that represents m; 0: out of memory */
 uint32_t race_next_launch(void);
 bool race_launch_before(uint32_t earlier, uint32_t later);
 const struct launch_info *race_launch_info(uint32_t launch);

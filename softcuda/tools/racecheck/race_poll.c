@@ -6,7 +6,7 @@
  *
  * A load from shared memory polls only if its address stays the same: while (part[k] > 0) k++ does not poll. An atomic operation,
  * such as the atomicCAS of a lock, polls if any branch in the loop depends on it. A load of the same address before the loop also
- * counts, because compilers peel the first iteration of some loops; so does a load whose result a function returns. */
+ * counts as polling, because compilers peel the first iteration of some loops; so does a load whose result a function returns. */
 #include "softcuda/tools/racecheck/race_parts_internal.h"
 
 #include <stdlib.h>
@@ -64,7 +64,7 @@ static uint32_t target_of(const gpul_ptx_func *f, const gpul_ptx_inst *in)
 	return in->opcode == GPUL_PTX_BRA && o->kind == GPUL_PTX_OP_LABEL ? f->labels[o->index].inst : GPUL_PTX_NONE;
 }
 
-/* For a forward branch in the loop that depends on a marked register, mark what either path writes (control dependence). */
+/* For a forward branch in the loop that depends on a marked register, mark the registers that either path writes (control dependence). */
 static void mark_sides(const struct loop *l, uint32_t row)
 {
 	uint32_t end = target_of(l->f, &l->f->insts[row]);
@@ -78,7 +78,7 @@ static void mark_sides(const struct loop *l, uint32_t row)
 		mark_result(l->f, &l->f->insts[k], l->marked);
 }
 
-/* Mark every register that depends on a marked one. */
+/* Mark every register that depends on a marked register. */
 static void spread(const struct loop *l)
 {
 	for (unsigned round = 0; round < 2; round++) {
@@ -98,7 +98,7 @@ static void spread(const struct loop *l)
 
 /* ---- loops ------------------------------------------------------------------------------------------------------------ */
 
-/* Returns true if the branch to `target`, or a branch that this branch skips, leaves or restarts the loop. */
+/* Returns true if the branch to `target` leaves or restarts the loop, or if it skips an instruction that leaves the loop. */
 static bool leaves(const struct loop *l, uint32_t row, uint32_t target)
 {
 	if (target <= row || target > l->last)
@@ -113,7 +113,7 @@ static bool leaves(const struct loop *l, uint32_t row, uint32_t target)
 	return false;
 }
 
-/* Returns true if a branch that depends on a marked register leaves or restarts the loop; any: if any branch in it depends on one. */
+/* Returns true if a branch that depends on a marked register leaves or restarts the loop; any: if any branch depends on one. */
 static bool decides(const struct loop *l, bool any)
 {
 	for (uint32_t row = l->first; row <= l->last; row++) {
@@ -130,7 +130,7 @@ static bool decides(const struct loop *l, bool any)
 	return false;
 }
 
-/* Record the registers that an operand reads before the loop writes them.  *seen is 0 at first. */
+/* Record the registers that an operand reads before the loop writes them.  seen[] must be 0 at first. */
 static void note_reads(const gpul_ptx_func *f, uint8_t *seen, const gpul_ptx_operand *o)
 {
 	if (o->kind == GPUL_PTX_OP_REG && seen[o->index] == NOT_SEEN)
@@ -139,7 +139,7 @@ static void note_reads(const gpul_ptx_func *f, uint8_t *seen, const gpul_ptx_ope
 		note_reads(f, seen, &f->operands[o->first_child + k]);
 }
 
-/* Mark loop-carried registers: those read before they are written in an iteration. */
+/* Mark loop-carried registers: registers that an iteration reads before it writes them. */
 static void mark_carried(const struct loop *l)
 {
 	const gpul_ptx_func *f = l->f;
@@ -216,7 +216,7 @@ static bool same_address(const gpul_ptx_func *f, const gpul_ptx_inst *a, const g
 	return p->kind == q->kind && p->index == q->index && p->ref_kind == q->ref_kind && p->kind != GPUL_PTX_OP_INT;
 }
 
-/* True if a branch after the instruction depends on the value that it reads. */
+/* True if a branch after the instruction depends on the value that the instruction reads. */
 static bool decides_a_branch(const gpul_ptx_func *f, bool *marked, const gpul_ptx_inst *read)
 {
 	const struct loop rest = { .f = f, .first = (uint32_t)(read - f->insts), .last = f->n_insts - 1, .marked = marked };
@@ -227,7 +227,7 @@ static bool decides_a_branch(const gpul_ptx_func *f, bool *marked, const gpul_pt
 	return decides(&rest, true);
 }
 
-/* Returns true if another instruction reads the same word and polls, or if both results decide a branch, as in an unrolled polling loop. */
+/* Returns true if another read of the same word polls, or if branches depend on both results, as in an unrolled polling loop. */
 static bool another_polls(const gpul_ptx_func *f, bool *marked, const gpul_ptx_inst *read, bool shared)
 {
 	const bool decides = !shared && decides_a_branch(f, marked, read);

@@ -19,11 +19,11 @@ static struct watcher *watchers;
 static _Thread_local struct watcher *mine;
 static uint64_t *used; /* bit k: record k is in use */
 static uint32_t n_records = FIRST_RECORDS;
-static _Atomic uint32_t cursor;  /* index of the word of `used` at which the search for free records continues */
+static _Atomic uint32_t cursor;  /* index in `used` of the word at which the search for free records continues */
 static _Atomic uint32_t n_given; /* records allocated since the last collection */
 static _Atomic bool collecting;
 static _Atomic uint32_t generation;
-static uint32_t n_free; /* free records after the last collection */
+static uint32_t n_free; /* number of free records after the last collection */
 
 bool race_records_create(void)
 {
@@ -34,7 +34,7 @@ bool race_records_create(void)
 	used = mmap(NULL, MOST_RECORDS / 8, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (used == MAP_FAILED)
 		return false;
-	used[0] = 1; /* never allocated: record 0 means "none" */
+	used[0] = 1; /* record 0 is never allocated, because 0 means "none" */
 	n_free = n_records;
 	return true;
 }
@@ -77,12 +77,12 @@ static uint32_t count_free(void)
 	return n;
 }
 
-/* Free the records to which no shadow memory refers.  The caller is inside a hook, and has not locked a page. */
+/* Free the records to which no shadow memory refers.  The caller is inside a hook, and holds no lock of a page. */
 static void collect(struct watcher *me)
 {
 	atomic_store(&me->inside, false);
 	pthread_mutex_lock(&lock);
-	if (atomic_load(&n_given) + SPARE < n_free) /* another worker has just collected */
+	if (atomic_load(&n_given) + SPARE < n_free) /* another worker has just collected garbage */
 		goto out;
 	atomic_store(&collecting, true);
 	for (struct watcher *k = watchers; k; k = k->next)
@@ -153,7 +153,7 @@ static uint32_t next_free(struct watcher *k)
 		const uint32_t word = atomic_fetch_add(&cursor, 1);
 		uint32_t record = word * 64;
 
-		if (record >= n_records) /* cannot happen: collections start earlier, and SPARE covers all hooks that run together */
+		if (record >= n_records) /* cannot happen: the SPARE records are enough for all hooks that run together */
 			return 0;
 		if (used[word] == UINT64_MAX)
 			continue;

@@ -118,7 +118,7 @@ static struct page_table *table_of(uint64_t address, bool make)
 
 	if (t || !make)
 		return t;
-	t = calloc(1, sizeof *t); /* calloc() instead of mmap(), so that leak checkers find the pages through this table */
+	t = calloc(1, sizeof *t); /* calloc() instead of mmap(), so that leak checkers scan this table and find the pages */
 	if (t && !atomic_compare_exchange_strong(slot, &other, t)) {
 		free(t);
 		t = other;
@@ -180,7 +180,7 @@ void race_page_unlock(struct shadow *page)
 	atomic_store_explicit(&page->locked, false, memory_order_release);
 }
 
-/* Call f for each page that overlaps [address, address + bytes), with the page locked, and with the part of the range inside the page. */
+/* Call f for each page that overlaps [address, address + bytes).  f gets the locked page, and the part of the range in this page. */
 static void each_page(uint64_t address, uint64_t bytes, void (*f)(struct shadow *page, uint64_t from, uint64_t to))
 {
 	const uint64_t end = address + bytes;

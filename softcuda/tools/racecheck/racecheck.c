@@ -38,7 +38,7 @@ static void begin_warps(struct watched_block *b)
 	b->any_clock = b->any_fence = false;
 }
 
-/* Return the state of a block with this many warps: a free one of the worker, or a new one.  NULL: out of memory. */
+/* Return the state of a block with this many warps: a free state of the worker, or a new one.  NULL: out of memory. */
 static struct watched_block *take_block(struct watcher *k, unsigned n_warps)
 {
 	struct watched_block *b = k->free_blocks;
@@ -78,7 +78,7 @@ static void block_begins(struct observer *o, struct block *block)
 	b->key = block_key(b->launch, block->index[0] + grid[0] * (block->index[1] + grid[1] * block->index[2]));
 	b->serial = atomic_fetch_add(&n_blocks, 1);
 	begin_warps(b);
-	b->knows_cpu = race_cpu_knows_some(); /* the host may launch a kernel after acquiring from another one */
+	b->knows_cpu = race_cpu_knows_some(); /* the host may have acquired from another kernel before it launched this one */
 	race_enter(k);
 	if (race_shadow_create(&b->shared, block->shared_bytes)) {
 		b->next = k->blocks;
@@ -133,7 +133,7 @@ static struct site *site_of(struct observer *o, const struct func_code *code, co
 
 	if (!site) {
 		site = race_site_new(code, i);
-		atomic_store_explicit(note, site, memory_order_release); /* two threads may both do this; one result is then unused */
+		atomic_store_explicit(note, site, memory_order_release); /* if two threads do this, one of the two sites is unused */
 	}
 	return site;
 }

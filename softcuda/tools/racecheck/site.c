@@ -1,4 +1,4 @@
-/* site.c — classifies each instruction once: what it accesses, and how it synchronises. */
+/* site.c — classifies each instruction once: finds what it accesses, and how it synchronises. */
 #include "softcuda/exec/multimem_internal.h"
 #include "softcuda/tools/racecheck/race_parts_internal.h"
 
@@ -82,7 +82,7 @@ enum store_kind {
 #undef X
 };
 
-/* Write the value of a register in lane l to `to`, as a store of this kind writes it to memory; returns its size in bytes. */
+/* Write the value of a register in lane l to `to`, as a store of this kind writes it to memory.  Returns its size in bytes. */
 static unsigned copy_element(const struct warp *w, unsigned kind, opref b, unsigned l, uint8_t *to)
 {
 	switch (kind) {
@@ -149,8 +149,9 @@ static unsigned scope_of_fence(const gpul_ptx_inst *in)
 	return has(in, GPUL_PTX_MOD_CLUSTER) ? SCOPE_CLUSTER : SCOPE_GPU;
 }
 
-/* Returns true if the load reads the initial value for a loop with atom.cas, as in the CUDA C++ Programming Guide, atomic functions:
- * the CAS compares with the loaded value, or has the same address. As the CAS verifies this value, the load counts as relaxed. */
+/* Returns true if the load reads the initial value for a loop with atom.cas, as in the CUDA C++ Programming Guide, "Atomic
+ * Functions": a CAS after the load compares with the loaded value, or has the same address. Because the CAS verifies this value, the
+ * load counts as relaxed. */
 static bool reads_a_guess(const struct func_code *code, const struct insn *load)
 {
 	enum { NEAR = 64 };
@@ -257,7 +258,7 @@ static const char *line_of(struct site *site)
 	if (site->line || !site->code)
 		return site->line;
 	gpul_insn_place(site->code, site->insn, NULL, place, sizeof place);
-	source = strstr(place, " ("); /* after the position in PTX, the position in CUDA C++ */
+	source = strstr(place, " ("); /* the text in parentheses, after the position in the PTX, is the position in CUDA C++ */
 	if (!source)
 		return site->line = strdup(place);
 	source[strlen(source) - 1] = '\0';

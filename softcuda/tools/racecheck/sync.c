@@ -1,10 +1,10 @@
 /* sync.c — release and acquire: what threads release to a variable is added to its clock, and threads that acquire add that clock
  * to theirs.
  *
- * PTX ISA 9.0, 8.9. A release pattern is a write with .release, or a fence followed by any strong write; an acquire pattern is a
- * read with .acquire, or a strong read followed by a fence. They synchronise if the read sees the write, or an atomic operation
- * that follows it, and if the scope of each includes the other thread. Here a variable keeps everything that was ever released to
- * it. So a reader may acquire too much: the tool may miss a race, but does not report a false one.
+ * PTX ISA 9.0, 8.9. A release pattern is a write with .release, or a fence followed by any strong write; an acquire pattern is a read
+ * with .acquire, or a strong read followed by a fence. They synchronise if the read returns the value of the write, or of an atomic
+ * operation that follows the write, and if the scope of each includes the other thread. Here a variable keeps everything that was
+ * ever released to it. So a reader may acquire too much: the tool may miss a race, but does not report a false one.
  *
  * Some rules are weaker than PTX's, so that common programs are not reported:
  *   - A barrier after a strong read counts as a fence (as when the last block sums in threadFenceReduction).
@@ -25,8 +25,8 @@ struct var {
 	struct clock *wide;   /* facts released with GPU scope or wider */
 	struct clock *narrow; /* facts released with block scope */
 	uint64_t narrow_block;
-	bool knows_cpu;            /* true: a thread that released to this variable knew everything that the CPU knows */
-	uint32_t version;          /* changes at each release */
+	bool knows_cpu;            /* everything released to the CPU happens before a release to this variable */
+	uint32_t version;          /* incremented at each release */
 	struct suspects *suspects; /* if the variable is a lock: suspect accesses in its critical sections, see lock.c */
 	uint32_t polled;           /* number of the last launch that polled the variable; 0: none */
 	struct clock *arriving;    /* mbarrier: facts released by the current phase's arrivals */
@@ -37,7 +37,7 @@ static struct slot {
 	pthread_mutex_t lock;
 	_Atomic(struct var *) first;
 } slots[N_GLOBAL_SLOTS];
-static struct var cpu; /* a variable for everything that was released with system scope, as if by the CPU */
+static struct var cpu; /* collects everything that was released with system scope; represents the CPU */
 static pthread_mutex_t cpu_lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic bool cpu_used;
 
@@ -77,8 +77,8 @@ static struct var *new_var(uint64_t at, struct var *next)
 	return v;
 }
 
-/* Find the variable at an address, or create it if `make`. *lock receives the mutex of the variable, which is held on return; NULL
- * for shared memory, which needs none. Returns NULL if not found, or out of memory. */
+/* Find the variable at an address, or create it if `make`. *lock receives the mutex of the variable, which the caller must unlock, or
+ * NULL for shared memory, which needs no mutex. Returns NULL if there is no such variable, or if out of memory. */
 static struct var *lock_var(struct watched_block *b, bool shared, uint64_t at, bool make, pthread_mutex_t **lock)
 {
 	struct var **mine = &b->vars[(at >> 2) % N_VAR_SLOTS], *v;
@@ -124,9 +124,9 @@ void race_vars_end(struct watched_block *b)
 	}
 }
 
-/* ---- which accesses a lane knows -------------------------------------------------------------------------------------- */
+/* ---- which accesses happen before the lane's next one -------------------------------------------------------------------- */
 
-/* Add to *c the accesses that a lane knows because of its stamps and floors, which are not stored in clocks. */
+/* Add to *c the accesses that happen before the lane's next one according to its stamps and floors, which are not stored in its clock. */
 static void add_own_facts(struct watched_warp *w, unsigned lane, uint32_t stamp, uint32_t floor, uint32_t warp_floor, struct clock **c)
 {
 	const uint64_t block = w->block->key;
@@ -232,7 +232,8 @@ static void set_clock(struct clock **at, struct clock *c)
 }
 
 /* Acquire what was released to v with GPU scope or wider. known: the clock that the lane acquired from v last time. If the lane has
- * acquired nothing else since, its clock is a subset of v's, and replacing it is enough: this makes polling loops fast. */
+ * acquired nothing else since then, its clock is a subset of v's clock, and can be replaced by v's clock, which makes polling loops
+ * fast. */
 static void learn_wide(struct watched_warp *w, unsigned lane, const struct var *v, bool own_block_only, struct learned *known)
 {
 	if (!own_block_only && known->clock && known->clock == w->clock[lane]) {
@@ -250,7 +251,7 @@ static void learn_from_var(struct watched_warp *w, unsigned lane, const struct v
 	struct learned *known = &w->learned[lane][(uintptr_t)v / sizeof *v % N_LEARNED];
 
 	if (known->var == v && known->version == v->version && known->scope >= scope)
-		return; /* the lane knows everything in this version already, because its clock never loses facts */
+		return; /* the lane has acquired this version already, and its clock never loses facts */
 	if (known->var != v)
 		set_clock(&known->clock, NULL);
 	known->var = v;
@@ -284,7 +285,7 @@ static pthread_mutex_t *lock_of(const struct watched_block *b, const struct var 
 	return &slot_of(v->at)->lock;
 }
 
-/* Record that the lane's next fence acquires from the variable (NULL: from the CPU). */
+/* Record that the lane's next fence acquires from the variable (NULL: from what was released to the CPU). */
 static void await_fence(struct watched_warp *w, unsigned lane, struct var *v, unsigned scope)
 {
 	struct awaited *a = w->awaited[lane];
@@ -292,7 +293,7 @@ static void await_fence(struct watched_warp *w, unsigned lane, struct var *v, un
 
 	while (k < N_AWAITED && a[k].used && (a[k].var != v || a[k].scope != scope))
 		k++;
-	if (k == N_AWAITED) { /* the array is full: replace the oldest entry */
+	if (k == N_AWAITED) { /* the array is full, so the oldest entry is replaced */
 		memmove(a, a + 1, (N_AWAITED - 1) * sizeof *a);
 		k--;
 	}
@@ -324,7 +325,7 @@ void race_acquire_awaited(struct watched_warp *w, uint32_t lanes, unsigned scope
 {
 	EACH_LANE_OF(l, lanes & w->awaits)
 	{
-		unsigned kept = 0; /* number of reads that need a fence of a wider scope */
+		unsigned kept = 0; /* number of earlier reads that still need a fence of a wider scope */
 
 		for (unsigned k = 0; k < N_AWAITED && w->awaited[l][k].used; k++) {
 			struct awaited *a = &w->awaited[l][k];
@@ -386,7 +387,7 @@ void race_fence(struct watched_warp *w, uint32_t lanes, unsigned scope)
 	race_next_stamp(w);
 }
 
-/* Add the fact that all lanes of the warp have executed a fence of GPU scope or wider since the last barrier. */
+/* If all lanes have executed a fence of GPU scope or wider since the last barrier, add the accesses before these fences to *c. */
 static void add_fences_of_warp(const struct watched_warp *w, uint32_t live, struct clock **c)
 {
 	uint32_t least = UINT32_MAX;
@@ -402,7 +403,7 @@ static void add_fences_of_warp(const struct watched_warp *w, uint32_t live, stru
 }
 
 /* Called when all threads have arrived at a barrier. If each of them executed a fence before the barrier, and one thread sends a
- * signal after it, that signal also releases what the other threads did before their fences. */
+ * signal after it, that signal also releases the accesses of the other threads before their fences. */
 void race_join_fences(struct watched_block *b)
 {
 	struct clock *fenced = NULL;

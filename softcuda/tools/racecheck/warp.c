@@ -19,7 +19,7 @@ void race_warp_arrives(struct watched_warp *w, uint32_t on)
 	race_next_stamp(w);
 }
 
-/* Let all lanes in `on`, which have arrived together, know what each of them knows. */
+/* Merge the clocks of all lanes in `on`, which have arrived together: what happened before one lane happens before all of them. */
 static void join_all(struct watched_warp *w, uint32_t on)
 {
 	struct clock *all = NULL;
@@ -40,7 +40,7 @@ static void join_all(struct watched_warp *w, uint32_t on)
 	race_clock_drop(all);
 }
 
-/* Let lane l know what the lanes in `members` knew when they arrived. */
+/* Order lane l after everything that happened before the arrivals of the lanes in `members`. */
 static void join_some(struct watched_warp *w, unsigned l, uint32_t members)
 {
 	EACH_LANE_OF(k, members)

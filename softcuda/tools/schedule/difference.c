@@ -5,7 +5,7 @@
 
 enum { MOST_BYTES = 16, MOST_RANGES = 4, TEXT_BYTES = 3600 };
 
-/* Print whole words as numbers, and other bytes one by one. */
+/* Print bytes: whole words as numbers, other bytes one by one. */
 static size_t print_bytes(char *buf, size_t room, const uint8_t *from, uint32_t bytes)
 {
 	const uint32_t each = bytes % 4 ? 1 : 4;
@@ -101,7 +101,7 @@ static void print_pair(const struct entity *pair, char *buf, size_t room)
 	snprintf(buf, room, "\nthe order of two accesses was reversed:\n    %s\n    %s", early, late);
 }
 
-/* Return the pair of accesses whose order the current schedule reversed, at the last step where it made another choice than before. */
+/* Return the pair of accesses that the current schedule reverses, at its deepest step with another choice than before. */
 static const struct entity *reversed_pair(const struct explorer *x)
 {
 	const struct entity *pair = NULL;

@@ -47,7 +47,7 @@ static bool describe_split(struct warp_state *s, const struct split *p, const st
 	return accesses;
 }
 
-/* A fast test: true if every split of the warp, except the current one, has reached its next access or waits. */
+/* A fast test: returns true if every split of the warp, except the current one, has reached its next access, or waits for other lanes. */
 static bool is_settled(const struct explorer *x, const struct warp_state *t, const struct warp_state *s)
 {
 	for (unsigned k = 0; k < t->n_splits; k++) {

@@ -1,9 +1,10 @@
-/* explore.c — runs a launch once for each schedule that may give another result, or a single time, in the order that a replay string gives.
+/* explore.c — runs a launch once for each schedule that may have another result; or only once, with the schedule of a replay string.
  *
- * Before an access, before() suspends the split (OBSERVED_YIELD) until every split of the launch has ended, waits for others, or is
- * about to make an access. Then one of the splits that are about to make an access is chosen, and makes its access. The search is
- * depth first: the next schedule repeats the steps up to the deepest point where another choice must still be tried (races.c). Sleep
- * sets (P. Godefroid, 1996) avoid equivalent schedules: a choice that has been tried sleeps until a conflicting step is executed. */
+ * Before an access, before() suspends the split, a group of lanes that execute together (OBSERVED_YIELD), until every split of the
+ * launch has ended, waits for others, or is about to make an access. Then one of the latter is chosen, and makes its access. The
+ * search is depth first: the next schedule repeats the steps up to the deepest point where another choice must still be tried
+ * (races.c). Sleep sets (P. Godefroid, 1996) avoid equivalent schedules: a choice that has been tried is not tried again ("sleeps")
+ * until a step that conflicts with it is executed. */
 #include "softcuda/tools/schedule/schedule_internal.h"
 
 #include <stdio.h>
@@ -73,7 +74,7 @@ static void note_visit(struct explorer *x, const struct entity *e)
 	*v = (struct visit){ e->block, e->warp, e->lanes, e->insn, e->digest, x->n_changes };
 }
 
-/* Returns true if the split polls: it made the same access with the same registers before, and no memory has changed since. */
+/* Returns true if the split polls: it has made the same access with the same registers, and no memory has changed since then. */
 static bool would_poll_again(const struct explorer *x, const struct entity *e)
 {
 	const struct visit *v = find_visit(x, e);
@@ -81,7 +82,7 @@ static bool would_poll_again(const struct explorer *x, const struct entity *e)
 	return v && v->digest == e->digest && v->n_changes == x->n_changes;
 }
 
-/* Returns true if the choice was asleep or tried before the last step, and does not conflict with that step. */
+/* Returns true if the choice stays in the sleep set: it was asleep or tried before the last step, and does not conflict with that. */
 static bool still_sleeps(const struct step *last, const struct entity *e)
 {
 	for (unsigned c = 0; c < last->n_choices; c++) {
@@ -93,7 +94,7 @@ static bool still_sleeps(const struct step *last, const struct entity *e)
 	return false;
 }
 
-/* Return the index of the choice that the replay string contains for this step; -1: none. */
+/* Return the index of the choice that the replay string names for this step; -1: it names none. */
 static int replayed_choice(struct explorer *x, const struct step *step)
 {
 	for (unsigned k = 0; k < x->n_deviations; k++) {
@@ -158,7 +159,7 @@ static void report_livelock(struct explorer *x)
 	gpul_launch_fault(x->launch, &fault);
 }
 
-/* Choose the next step.  Takes over the entities in the list. */
+/* Choose the next step.  Takes ownership of the entities in the list. */
 static void decide(struct explorer *x, struct entity *list, unsigned n)
 {
 	struct step *s = x->depth < x->n_steps ? &x->step[x->depth] : NULL;
@@ -215,7 +216,7 @@ bool gpul_explore_wants(const struct func_code *code, const struct insn *i)
 	       !gpul_ptx_has_mod(in, GPUL_PTX_MOD_CONST);
 }
 
-/* Return the host memory of a span; NULL: the access will fault, or uses multicast addresses. */
+/* Return the host memory of a span; NULL if the access will fault, or uses multicast addresses. */
 static uint8_t *span_memory(const struct explorer *x, const struct warp_state *s, const struct span *p)
 {
 	const uint64_t offset = (uint32_t)p->at;
@@ -275,8 +276,8 @@ static bool is_its_turn(const struct explorer *x, const struct warp_state *s, co
 	return who->block == gpul_block_number(s->block) && who->warp == s->index && who->insn == i && who->lanes & s->w.mask;
 }
 
-/* Suspend the split. The block counts as polling without progress, so that the worker starts more blocks; when all blocks have
- * started, it counts as making progress, so that the worker does not sleep. */
+/* Suspend the split. The block counts as polling without progress, so that the worker starts more blocks; once all blocks have
+ * started, the block counts as making progress, so that the worker does not sleep. */
 static enum observed let_wait(const struct explorer *x, struct warp_state *s)
 {
 	const bool all_begun = x->n_begun >= x->launch->n_blocks || x->n_blocks >= x->launch->max_resident;
@@ -302,7 +303,7 @@ enum observed gpul_explore_before(struct explorer *x, struct warp_state *s, cons
 	if (!x->granted || !is_its_turn(x, s, i))
 		return let_wait(x, s);
 	x->granted = false;
-	gpul_footprint_free(&x->step[x->depth].executed); /* the step may still have the footprint of the previous schedule */
+	gpul_footprint_free(&x->step[x->depth].executed); /* the step may still have its footprint from the previous schedule */
 	x->executing = gpul_footprint_make(s, i, on, gpul_block_number(s->block), &x->step[x->depth].executed);
 	if (x->executing && !keep_old_bytes(x, s, &x->step[x->depth].executed)) {
 		free(x->old_bytes);
@@ -353,7 +354,7 @@ void gpul_explore_run_begins(struct explorer *x)
 	x->now.n_printed = 0;
 }
 
-/* Prepare the next schedule: take another choice at the deepest step where one must still be tried; false: there is no such step. */
+/* Prepare the next schedule: take another choice at the deepest step where one must be tried; returns false if there is none. */
 static bool next_schedule(struct explorer *x)
 {
 	drop_steps(x, x->depth);
@@ -437,7 +438,7 @@ void gpul_explore_run_ends(struct explorer *x, const gpul_exec_fault *fault)
 	gpul_image_restore(&x->image);
 	if (!more) {
 		sum_up(x);
-		x->phase = PHASE_LAST; /* run the first schedule again, so that the program gets its result */
+		x->phase = PHASE_LAST; /* run the first schedule again, so that the program continues with its result */
 		drop_steps(x, 0);
 		x->launch->machine->options.print = x->print;
 		x->launch->machine->options.print_user = x->print_user;

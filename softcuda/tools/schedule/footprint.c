@@ -3,10 +3,10 @@
 
 #include <stdlib.h>
 
-/* Shared memory gets addresses that no host memory has: bit 63 is set, and the block number starts at bit 32. */
+/* In footprints, shared memory has addresses that no host memory has: bit 63 is set, and the block number starts at bit 32. */
 enum { SHARED_BIT = 63, BLOCK_AT = 32 };
 
-/* Return the kind of a red instruction on integers, which commutes with others of the same kind; 0: any other instruction. */
+/* Return the kind of a red instruction on integers, which commutes with red instructions of the same kind; 0 for any other instruction. */
 static uint8_t commuting_kind(const struct warp_state *s, const struct insn *i)
 {
 	const gpul_ptx_inst *in = gpul_insn_ptx(s->frame->code, i);

@@ -1,5 +1,5 @@
-/* image.c — keeps the contents of global memory before the launch and after the first schedule. Only chunks to which a schedule
- * writes are kept, so that large unused buffers take no memory. */
+/* image.c — keeps the contents of global memory before the launch and after the first schedule. Only chunks that a schedule writes to
+ * are saved, so that large unused buffers cost no memory. */
 #include "softcuda/tools/schedule/schedule_internal.h"
 
 #include <stdlib.h>
@@ -38,7 +38,7 @@ static bool is_touched(const struct chunk *c, unsigned byte)
 	return c->touched[byte / 64] >> byte % 64 & 1;
 }
 
-/* Save [at, at + bytes), which must be in one chunk. */
+/* Save the bytes [at, at + bytes), which must be in one chunk. */
 static bool keep_bytes(struct image *m, uint64_t at, uint64_t bytes)
 {
 	struct chunk *c;

@@ -1,9 +1,9 @@
 /* races.c — computes happens-before between steps, and finds conflicting pairs of steps whose order can be reversed.
  *
  * Dynamic partial-order reduction (C. Flanagan, P. Godefroid, POPL 2005): if two steps conflict and the earlier one does not happen
- * before the later one, the later step could also have come first. So the split that made the later step (a split is a group of
- * lanes of a warp that run together) is recorded at the earlier step, as another split that the search must let run there.
- * Happens-before follows from each lane's program order, from conflicts, from barriers and from *.sync. */
+ * before the later one, the later step could also have come first. So the split that made the later step (a group of lanes of a warp
+ * that run together) is recorded at the earlier step as another choice that the search must try there. Happens-before follows from
+ * each lane's program order, from conflicts, from barriers and from *.sync. */
 #include "softcuda/tools/schedule/schedule_internal.h"
 
 #include <stdlib.h>

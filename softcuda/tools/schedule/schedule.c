@@ -146,7 +146,7 @@ static void barrier_completes(struct observer *o, struct block *b, unsigned id)
 	gpul_known_join(x, b, lanes, b->n_warps);
 }
 
-/* Clear memory that was never written, so that it has the same contents in all schedules. */
+/* Clear memory that has not been written yet, so that it has the same contents in all schedules. */
 static void clear_memory(struct block *b)
 {
 	memset(b->shared, 0, b->shared_bytes);

@@ -1,4 +1,5 @@
-/* schedule_internal.h — runs a kernel with its memory accesses in other orders: in one order that a seed determines, or in all.
+/* schedule_internal.h — runs a kernel with its memory accesses in other orders: in one order that a seed determines, or in all
+ * possible orders.
  *
  *     schedule.c    the tool: its options and its observer's hooks
  *     seed.c        --schedule SEED: makes splits wait before accesses at random
@@ -27,13 +28,13 @@ enum {
 	MAX_ENTITIES = 256,    /* a launch with more splits (groups of lanes that execute together) is not explored */
 	MAX_LANES = 2048,      /* a launch with more threads is not explored */
 	MOST_SECONDS = 60,     /* time limit in seconds for the search of one launch */
-	MAX_STEPS = 20000,     /* maximum steps of one schedule */
-	MAX_DEVIATIONS = 4096, /* maximum deviations in a replay string */
+	MAX_STEPS = 20000,     /* maximum number of steps of one schedule */
+	MAX_DEVIATIONS = 4096, /* maximum number of deviations in a replay string */
 };
 
 /* ---- footprint.c: the bytes that an instruction accesses --------------------------------------------------------- */
 
-/* a range of bytes that an instruction accesses; commutes: result of commuting_kind(), 0 unless it is a red instruction */
+/* a range of bytes that an instruction accesses; commutes: the result of commuting_kind() */
 struct span {
 	uint64_t at;
 	uint32_t bytes;
@@ -50,31 +51,31 @@ bool gpul_footprint_make(struct warp_state *s, const struct insn *i, uint32_t on
 void gpul_footprint_free(struct footprint *f);
 bool gpul_footprint_copy(const struct footprint *from, struct footprint *to);
 bool gpul_footprints_conflict(const struct footprint *a, const struct footprint *b);
-void gpul_footprint_only_reads(struct footprint *f); /* called after an instruction that changed no memory */
+void gpul_footprint_only_reads(struct footprint *f); /* must be called after an instruction that changed no memory */
 bool gpul_footprint_writes(const struct footprint *f);
-/* Return the host address of a span in global memory; NULL: the span is in shared memory. */
+/* Return the host address of a span in global memory; NULL if the span is in shared memory. */
 uint8_t *gpul_span_global(const struct span *s);
 
 /* ---- image.c ---------------------------------------------------------------------------------------------------- */
 
 enum { CHUNK_BYTES = 256 };
 struct chunk {
-	uint64_t at;                        /* address of the chunk; 0: an empty entry of the hash table */
+	uint64_t at;                        /* address of the chunk; 0: the entry of the hash table is empty */
 	uint64_t touched[CHUNK_BYTES / 64]; /* bit k is set if a step writes byte k; the other bytes may belong to other allocations */
 	uint8_t original[CHUNK_BYTES], first[CHUNK_BYTES]; /* contents before the launch, and after the first schedule */
 };
 struct image {
-	struct chunk *chunk;  /* a hash table by address */
+	struct chunk *chunk;  /* a hash table, indexed by address */
 	unsigned n, capacity; /* capacity: a power of two, or 0 */
 	bool has_first;
 };
 
 /* Save the contents of global memory before a step writes to it; false: out of memory. */
 bool gpul_image_keep(struct image *m, const struct footprint *f);
-void gpul_image_end_first(struct image *m); /* memory now has the result of the first schedule */
+void gpul_image_end_first(struct image *m); /* saves memory as the result of the first schedule */
 /* Find the first range at or after `from` that differs from the first schedule's result; sets *at. Returns false if there is none. */
 bool gpul_image_differs(const struct image *m, uint64_t from, uint64_t *at, uint32_t *bytes);
-const uint8_t *gpul_image_first(const struct image *m, uint64_t at); /* the first schedule's result, from byte `at` on */
+const uint8_t *gpul_image_first(const struct image *m, uint64_t at); /* returns the result of the first schedule, from byte `at` on */
 void gpul_image_restore(const struct image *m);                      /* restores the contents from before the launch */
 void gpul_image_clear(struct image *m);
 
@@ -94,9 +95,9 @@ struct entity {
 /* A split (lanes that execute together) that could make the next access, and whether the search must try it or has tried it. */
 struct choice {
 	struct entity who;
-	bool waits;          /* the split would only poll again, because no memory has changed since its last access */
-	bool asleep;         /* in the sleep set: every schedule that continues with this choice has been tried */
-	bool done, wanted;   /* done: this choice has been tried at this step; wanted: it must be tried */
+	bool waits;          /* the split would only poll again, because no memory has changed since its previous access */
+	bool asleep;         /* the choice is in the sleep set: every schedule that continues with it has been tried */
+	bool done, wanted;   /* done: the choice has been tried at this step; wanted: the search must try it */
 	struct entity *pair; /* the reason for `wanted`: the two accesses to reverse, in their original order; NULL: none */
 };
 
@@ -104,7 +105,7 @@ struct step {
 	struct choice *choice;
 	unsigned n_choices, chosen;
 	struct footprint executed;
-	uint64_t *before; /* set of the steps that happen before this step: bit k is step k */
+	uint64_t *before; /* bit k is set if step k happens before this step */
 };
 
 struct deviation {
@@ -122,8 +123,8 @@ enum phase { PHASE_OFF, PHASE_EXPLORE, PHASE_LAST };
 
 struct explorer {
 	struct observer o;
-	bool all;        /* try all schedules; false: replay one */
-	bool exhaustive; /* option `all` without partial-order reduction, to verify the reduction */
+	bool all;        /* try all schedules; false: replay one schedule */
+	bool exhaustive; /* true for option `all` without partial-order reduction, which verifies the reduction */
 	uint64_t seed;   /* used only by seed.c */
 	bool by_seed;
 	uint64_t max_schedules;
@@ -131,18 +132,18 @@ struct explorer {
 
 	struct gpul_exec_launch *launch; /* the explored launch; NULL: none */
 	enum phase phase;
-	struct block **blocks; /* the launch's resident blocks */
+	struct block **blocks; /* the resident blocks of the launch */
 	unsigned n_blocks, blocks_capacity;
 	uint64_t n_begun;
 
 	struct step *step; /* the current schedule; steps [0, depth) have been executed */
 	unsigned n_steps, depth, steps_capacity;
-	bool granted, executing; /* granted: the chosen split may execute step[depth]; executing: it is executing the step */
-	uint8_t *old_bytes;      /* bytes that the step being executed may overwrite */
-	uint64_t n_changes;      /* how often the steps so far have changed memory */
-	struct visit *visits;    /* for each split, when it last made the same access; to detect polling */
+	bool granted, executing; /* granted: the chosen split may execute step[depth]; executing: it is doing so */
+	uint8_t *old_bytes;      /* the old contents of the bytes that the current step may overwrite */
+	uint64_t n_changes;      /* number of changes of memory by the steps so far */
+	struct visit *visits;    /* the last visit of each split to each access, to detect polling */
 	unsigned n_visits, visits_capacity;
-	uint64_t *known; /* for each lane, the set of steps that happen before the lane's next step */
+	uint64_t *known; /* for each lane, a set of steps: those that happen before the lane's next step */
 	uint64_t n_lanes;
 
 	struct deviation deviation[MAX_DEVIATIONS];
@@ -150,10 +151,10 @@ struct explorer {
 
 	uint64_t n_schedules, n_redundant, began_ns;
 	bool abandoned, gave_up, too_long, differs;
-	const char *why_not; /* the reason why the exploration is incomplete; NULL: it is complete */
+	const char *why_not; /* why the exploration is incomplete; NULL: it is complete */
 	struct outcome now, first;
 	struct image image;
-	void (*print)(void *user, const char *text, size_t text_bytes); /* the machine's print callback, saved here */
+	void (*print)(void *user, const char *text, size_t text_bytes); /* the machine's own print callback */
 	void *print_user;
 };
 
@@ -166,7 +167,7 @@ struct visit {
 enum { KNOWN_WORDS = MAX_STEPS / 64 + 1 };
 
 /* entity.c: returns true if every split of the launch has ended, waits for others, or is about to make an access; out receives the
- * splits that are about to make an access. s: the running warp, at instruction i. */
+ * splits that are about to make an access. s is the running warp, and i its current instruction. */
 bool gpul_entities_collect(const struct explorer *x, struct warp_state *s, const struct insn *i, struct entity out[MAX_ENTITIES],
 			   unsigned *n);
 uint64_t gpul_block_number(const struct block *b);
@@ -176,7 +177,7 @@ void gpul_races_find(struct explorer *x, unsigned step);
 void gpul_known_join(struct explorer *x, const struct block *b, const uint32_t lanes[], unsigned n_warps);
 /* Functions of difference.c. */
 void gpul_difference_report(struct explorer *x);
-/* schedule_replay.c: return the default choice: the split of the last step if it can continue, else the first that can.  -1: all wait. */
+/* schedule_replay.c: return the default choice: the last step's split if it can continue, else the first that can; -1: none. */
 int gpul_default_choice(const struct step *step, const struct step *last, bool avoid_sleepers);
 /* Write the steps at which the current schedule deviates from the default order: "/12-0.1.0/20-1.0.0". */
 void gpul_schedule_print(const struct explorer *x, char *buf, size_t bytes);

@@ -1,9 +1,9 @@
-/* seed.c — random scheduling: splits wait before some of their accesses, barriers and *.sync, which the seed selects.
+/* seed.c — random scheduling: splits wait before some of their accesses, barriers and *.sync instructions, which the seed selects.
  *
  * One in 2, 4, 8 or 16 of these instructions waits, depending on the seed: small kernels need many waits, but in large kernels too
- * many waits make all orders alike. A wait lasts 1 to 1024 turns, with equal probability for each power of two, so that both short
- * delays occur and long ones in which other splits, warps and blocks finish their work. One worker runs all blocks, so the seed
- * determines the whole order. */
+ * many waits make all orders alike. A wait lasts 1 to 1024 turns, with equal probability for each power of two, so that there are
+ * both short delays, and long delays during which other splits, warps and blocks finish their work. One worker runs all blocks, so
+ * the seed determines the whole order. */
 #include "softcuda/tools/schedule/schedule_internal.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@ enum { RATES = 4, LONGEST_BITS = 11 };
 
 struct seed_block {
 	uint64_t random;
-	uint32_t *wait; /* for each lane: how many turns its split must still wait; UINT32_MAX: the wait has ended */
+	uint32_t *wait; /* for each lane: number of turns that its split must still wait; UINT32_MAX: the wait has ended */
 };
 
 /* Return the next random number of the generator splitmix64. */
@@ -66,7 +66,7 @@ enum observed gpul_seed_before(struct explorer *x, struct warp_state *s, const s
 		*wait = 1 + (uint32_t)((r >> 32) & ((1u << ((r >> 8) % LONGEST_BITS)) - 1));
 	if (!--*wait)
 		*wait = UINT32_MAX;
-	s->block->polls = true;              /* lets the worker run and start other blocks */
-	s->block->progressed |= r >> 16 & 1; /* at random, count this as progress, so that the worker does not always sleep */
+	s->block->polls = true;              /* makes the worker run and start other blocks */
+	s->block->progressed |= r >> 16 & 1; /* counts as progress at random, so that the worker does not always sleep */
 	return OBSERVED_YIELD;
 }

@@ -18,7 +18,7 @@ gpul_status gpul_tools_start(gpul_exec_memory *memory, gpul_error *err);
  * Errors GPUL_EINVAL an unknown tool (the message suggests a similar name) or option; GPUL_ENOMEM */
 gpul_status gpul_tools_check(const char *list, gpul_error *err);
 bool gpul_tools_are_used(void);
-/* Call finish() of all tools, or stop() if kernels are running, once.  Returns the number of errors that they reported. */
+/* Call finish() of all tools once, or stop() if kernels are running.  Returns the number of errors that they reported. */
 int gpul_tools_finish(bool kernels_run);
 
 #endif

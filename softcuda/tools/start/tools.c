@@ -28,7 +28,7 @@ static pthread_once_t finished = PTHREAD_ONCE_INIT;
 
 /* ---- parsing GPULOAD_SOFT_TOOLS --------------------------------------------------------------------------------------- */
 
-/* Cut the next word off *text in place, up to a character of `ends`, which *end receives; remove the backslashes that quote characters. */
+/* Cut the next word off *text in place, up to a character in `ends`, which is stored in *end.  Removes quoting backslashes. */
 static char *cut_word(char **text, const char *ends, char *end)
 {
 	char *word = *text, *to = word, *from = word;
@@ -159,7 +159,7 @@ static gpul_status create_tools(const struct wanted *wanted, unsigned n, gpul_ex
 gpul_status gpul_tools_start(gpul_exec_memory *memory, gpul_error *err)
 {
 	const char *given = secure_getenv("GPULOAD_SOFT_TOOLS"), *log = secure_getenv("GPULOAD_SOFT_TOOLS_LOG");
-	static char *volatile text; /* never freed, because tools keep pointers into the text; volatile, so that leak checkers find it */
+	static char *volatile text; /* never freed, because tools keep pointers into it; volatile for leak checkers */
 	struct wanted wanted[MAX_OBSERVERS] = { 0 };
 	unsigned n = 0;
 	gpul_status st;

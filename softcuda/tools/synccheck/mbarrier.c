@@ -35,7 +35,7 @@ bool gpul_sync_module_has_mbarriers(const struct func_code *code)
 	static _Thread_local struct {
 		uint64_t program;
 		bool has;
-	} last; /* the result for the module that this thread decodes, because a search for each function would take quadratic time */
+	} last; /* result for the last module, cached because a search of the module for each of its functions would take quadratic time */
 
 	if (last.program != code->program->id) {
 		last.program = code->program->id;
@@ -44,7 +44,7 @@ bool gpul_sync_module_has_mbarriers(const struct func_code *code)
 	return last.has;
 }
 
-/* Return the mbarrier that overlaps these bytes; NULL: none. */
+/* Return the mbarrier that overlaps these bytes; NULL if there is none. */
 static struct mbarrier_object *find_mbarrier(const struct sync_block *m, uint64_t at, uint64_t bytes)
 {
 	for (unsigned k = 0; k < m->n_mbarriers; k++)
@@ -151,7 +151,7 @@ static void before_inval(struct synccheck *c, struct sync_block *m, struct warp_
 	*o = m->mbarriers[--m->n_mbarriers];
 }
 
-/* Describe the access of mbarrier.inval.  Decoding makes it an instruction that does not access memory but still has the address. */
+/* Describe the access of mbarrier.inval.  Decoding turns it into an instruction without a memory access, but keeps the address operand. */
 static void describe_inval(struct warp_state *s, const struct insn *i, uint32_t on, struct lane_accesses *a)
 {
 	struct lane_accesses all[MAX_INSN_ACCESSES];

@@ -61,7 +61,7 @@ static void check_lanes_read(struct synccheck *c, struct warp_state *s, const st
 	}
 }
 
-/* Returns true if the instruction will execute now, without waiting for more lanes. */
+/* Returns true if the instruction will be executed now, without waiting for more lanes. */
 static bool all_have_arrived(const struct warp_state *s, uint32_t named, uint32_t on)
 {
 	return !(named & s->w.live & ~on) || s->splits[s->current].released;
@@ -79,7 +79,8 @@ static uint32_t mask_of_waiting(const struct warp_state *s, const struct split *
 	return U32(&s->w, operand)[l];
 }
 
-/* Report lanes that wait with another mask than the lanes whose masks contain them; the warp released them, as it could not continue. */
+/* The warp has let lanes of a *.sync continue because no lane could continue.  Report lanes that are in the mask of the current lanes
+ * (named), but wait with another mask. */
 static void check_released(struct synccheck *c, struct warp_state *s, const struct insn *i, uint32_t on, uint32_t named)
 {
 	const uint32_t elsewhere = named & s->w.live & ~on;
@@ -105,7 +106,7 @@ static unsigned last_lane(uint32_t mask)
 	return 31 - (unsigned)__builtin_clz(mask);
 }
 
-/* Return the lanes that are in another lane's mask, but have a different mask themselves. */
+/* Return the lanes that are in the member mask of another lane, but whose own mask differs from it. */
 static uint32_t lanes_that_disagree(const uint32_t *mask, uint32_t on)
 {
 	uint32_t differ = 0;
@@ -116,7 +117,7 @@ static uint32_t lanes_that_disagree(const uint32_t *mask, uint32_t on)
 	return differ;
 }
 
-/* Return the lanes in `on` whose mask contains one of `members`.  Different tiles of a warp have different masks. */
+/* Return the lanes in `on` whose mask contains one of `members`.  The tiles of a warp (cooperative groups) have different masks. */
 static uint32_t lanes_that_name(uint32_t members, const uint32_t *mask, uint32_t on)
 {
 	uint32_t found = 0;
@@ -152,7 +153,8 @@ void gpul_sync_before_members(struct synccheck *c, struct warp_state *s, const s
 				 "%s: lanes that name each other need the same mask, but lane %u has 0x%08x, lane %u 0x%08x",
 				 gpul_tool_lanes(differ, who, sizeof who), first_lane(differ), mask[first_lane(differ)], last_lane(differ),
 				 mask[last_lane(differ)]);
-	/* Lanes that were waiting here may have continued and exited before the other lanes arrived. */
+	/* If this split was released, lanes that waited here with it may have continued and exited in the meantime; that is not an
+	 * error. */
 	exited = named & exist & ~s->w.live;
 	if (exited && !s->splits[s->current].released)
 		gpul_sync_report(c, "names lanes that have exited", s, i, lanes_that_name(exited, mask, on),

@@ -21,7 +21,7 @@ enum { SUSPECT_TURNS = 32 };
 
 /* ---- the state of a block ----------------------------------------------------------------------------------------- */
 
-/* Hash data into two independent 64-bit sums: a collision in both is practically impossible. */
+/* Hash data into two independent 64-bit sums: a collision of both sums is practically impossible. */
 static void digest(uint64_t sum[2], const void *data, size_t bytes)
 {
 	const uint8_t *at = data;
@@ -137,7 +137,7 @@ static void end_launch(struct block *b, const char *why)
 	gpul_launch_fault(b->launch, &fault);
 }
 
-/* Report a block that polls.  proven: it will certainly wait forever, which is an error. */
+/* Report a block that polls.  proven: the block will certainly poll forever, which is an error. */
 static void report_stall(struct synccheck *c, const struct sync_block *m, struct block *b, const char *why, bool proven)
 {
 	const struct gpul_exec_launch *l = b->launch;
@@ -158,7 +158,7 @@ static void report_stall(struct synccheck *c, const struct sync_block *m, struct
 		gpul_tool_say(SYNCCHECK, "kernel %s, block %s waits: %s%s%s", SHOWN_NAME(l->kernel->info.name), block, why, text, rest);
 }
 
-/* Called when the block's state repeats.  If it has since polled only memory that no other block can change, it loops forever. */
+/* Called when the block's state repeats.  If the block has since polled only memory that no other block can change, it loops forever. */
 static void check_cycle(struct synccheck *c, struct sync_block *m, struct block *b)
 {
 	if (!m->n_polls || m->reported)

@@ -1,11 +1,11 @@
 /* sync_barrier.c — checks the uses of block and cluster barriers: bar.sync, bar.arrive, bar.red, barrier.cluster.
  *
- * A lane may arrive later than others of its warp; that alone is not an error. So the tool collects the arrivals and checks them
- * when the barrier completes: at an .aligned barrier, all lanes of a warp must have executed the same instruction (PTX ISA 9.0,
+ * A lane may arrive later than other lanes of its warp, which alone is not an error. So the tool collects the arrivals and checks
+ * them when the barrier completes: at an .aligned barrier, all lanes of a warp must have executed the same instruction (PTX ISA 9.0,
  * 9.7.13.1). There are two exceptions, because a barrier waits only for threads that have not exited (CUDA C++ Programming Guide
- * 13.0, 10.6: __syncthreads): a whole warp may have exited, and threads may return early, as in `if (i >= n) return;`. The split
- * with the lowest pc runs first, so when some lanes of a warp arrive, the others are at the barrier or past it. Those of them
- * whose next instruction ends the kernel are returning early. */
+ * 13.0, 10.6: __syncthreads): a whole warp may have exited, and threads may return early, as in `if (i >= n) return;`. The split with
+ * the lowest pc runs first, so when some lanes of a warp arrive, the others are at the barrier or past it. Of those past it, the
+ * lanes whose next instruction ends the kernel have returned early. */
 #include "softcuda/tools/synccheck/synccheck_internal.h"
 
 #include <stdlib.h>
@@ -50,7 +50,7 @@ static void check_count(struct synccheck *c, struct warp_state *s, const struct 
 				 number, count, s->block->n_threads);
 }
 
-/* Compare an arrival with the other arrivals since the barrier was completed last. */
+/* Compare an arrival with the other arrivals since the barrier last completed. */
 static void check_others(struct synccheck *c, struct warp_state *s, const struct insn *i, uint32_t on, unsigned id, uint32_t count,
 			 const struct arrivals *at)
 {
@@ -124,7 +124,8 @@ void gpul_sync_before_barrier(struct synccheck *c, struct sync_block *m, struct 
 	const unsigned id = cluster ? CLUSTER_BARRIER : number % CLUSTER_BARRIER;
 	uint32_t here = 0;
 
-	/* Check only lanes with the first lane's barrier; the others execute the instruction later (gpul_barrier_arrive()). */
+	/* Check only lanes that use the same barrier as the first lane; the others execute the instruction later
+	 * (gpul_barrier_arrive()). */
 	EACH_LANE_OF(l, on)
 	here |= (uint32_t)((cluster || U32(&s->w, i->a)[l] % CLUSTER_BARRIER == id) && (!i->n || U32(&s->w, i->b)[l] == count)) << l;
 	if (here != on && is_aligned(s->frame->code, i))

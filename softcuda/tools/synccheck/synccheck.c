@@ -71,7 +71,7 @@ static void deadlock(struct observer *o, struct block *b)
 
 static void block_begins(struct observer *o, struct block *b)
 {
-	struct sync_block *m = calloc(1, sizeof *m); /* if it is NULL, the block is not checked */
+	struct sync_block *m = calloc(1, sizeof *m); /* if this is NULL, the block is not checked */
 
 	if (m)
 		m->n_live = b->n_live;
@@ -157,5 +157,5 @@ const struct tool gpul_synccheck_tool = {
 	.keys = keys,
 	.create = create,
 	.finish = finish,
-	.stop = finish, /* may be called while hooks run, because it reads each shared counter only once */
+	.stop = finish, /* may run at the same time as hooks, because it reads each shared counter only once */
 };

@@ -21,12 +21,12 @@ extern const struct tool gpul_synccheck_tool;
 
 enum { MAX_POLLS = 64 };
 
-/* Lanes of a warp that have arrived at a barrier at the same instruction. */
+/* Lanes of a warp that have arrived at a barrier by the same instruction. */
 struct arrival {
 	const struct func_code *code;
 	const struct insn *insn;
 	uint32_t warp, lanes;
-	uint32_t behind; /* lanes that had already passed the barrier, except lanes that are about to return */
+	uint32_t behind; /* lanes that had already passed the barrier instruction, except lanes that are about to return */
 };
 
 /* The arrivals at one of the block's barriers since it last completed. */
@@ -37,7 +37,7 @@ struct arrivals {
 
 struct mbarrier_object {
 	uint64_t at;                  /* offset in shared memory */
-	const struct func_code *code; /* position of the mbarrier.init */
+	const struct func_code *code; /* the function that contains the mbarrier.init */
 	const struct insn *insn;
 };
 
@@ -46,7 +46,7 @@ struct poll {
 	const struct func_code *code;
 	const struct insn *insn;
 	uint32_t warp, lanes, bytes;
-	uint64_t at; /* address that the first lane loaded */
+	uint64_t at; /* address that the first active lane loaded */
 	uint8_t space;
 	bool mbarrier;
 };
@@ -59,14 +59,14 @@ struct sync_block {
 	/* The following members belong to stall.c. */
 	unsigned idle_turns; /* turns without progress */
 	uint32_t n_live;
-	uint64_t idle_since_ns; /* start time of the first turn without progress */
+	uint64_t idle_since_ns; /* time at which the first turn without progress started */
 	bool suspect;           /* the block may poll forever, so its loads are recorded */
 	bool reported;
 	bool stalls;       /* the block is counted in n_stalled */
-	bool reads_others; /* the block has loaded global memory or a clock, which other blocks or the hardware change */
-	bool many_polls;   /* not all are in `polls`: there were more than MAX_POLLS */
-	uint64_t saved[2]; /* hash of the block's state, to which later ones are compared, to find out whether the state repeats */
-	/* Turns since `saved` was set; when there are `power` of them, it is set again, and `power` is doubled. */
+	bool reads_others; /* since its state was saved, the block has loaded a clock, or global memory, which others may change */
+	bool many_polls;   /* the block has polled more than MAX_POLLS words, so that some are not in `polls` */
+	uint64_t saved[2]; /* hash of the block's state in an earlier turn; if a later hash is equal, the state repeats */
+	/* turns_since: turns since `saved` was set; after `power` turns, `saved` is set again, and `power` is doubled. */
 	uint64_t turns_since, power;
 	struct poll polls[MAX_POLLS];
 	unsigned n_polls;
@@ -76,7 +76,7 @@ struct synccheck {
 	struct observer o;
 	uint64_t timeout_ms;
 	bool ends;                  /* option: end launches that wait longer than timeout_ms */
-	_Atomic unsigned n_stalled; /* blocks that have polled for longer than the time limit */
+	_Atomic unsigned n_stalled; /* number of blocks that have polled for longer than the time limit */
 	struct tool_findings findings;
 };
 
@@ -87,12 +87,13 @@ static inline struct sync_block *sync_block_of(const struct synccheck *c, struct
 
 /* ---- sync_finding.c -------------------------------------------------------------------------------------------------- */
 
-/* Returns true if this is the first finding of its kind at this instruction: the caller reports it.  Later findings are only counted. */
+/* Returns true if this is the first finding of its kind at this instruction: the caller must report it.  Later findings are only
+ * counted. */
 bool gpul_sync_is_new(struct synccheck *c, const char *kind, const struct func_code *code, const struct insn *i);
 /* Report an error of lanes at an instruction, unless it was reported before: "PLACE: INSTRUCTION: TEXT", then kernel, block and lanes. */
 void gpul_sync_report(struct synccheck *c, const char *kind, struct warp_state *s, const struct insn *i, uint32_t lanes, const char *fmt,
 		      ...) __attribute__((format(printf, 6, 7)));
-/* Return the lanes of a warp that exist: the last warp of a block may be partial. */
+/* Return the lanes of a warp that exist: the last warp of a block may have fewer than 32 threads. */
 uint32_t gpul_sync_existing(const struct warp_state *s);
 /* Write the opcode with its modifiers, such as "bar.sync", to buf. */
 const char *gpul_sync_opcode(const struct func_code *code, const struct insn *i, char *buf, size_t bytes);
@@ -105,7 +106,7 @@ void gpul_sync_barrier_completes(struct synccheck *c, struct sync_block *m, stru
 
 /* ---- member.c --------------------------------------------------------------------------------------------------- */
 
-/* True if the instruction is a *.sync with a member mask; sets *mask (may be NULL) to that operand. */
+/* True if the instruction is a *.sync with a member mask; stores the operand with the mask in *mask (may be NULL). */
 bool gpul_sync_has_members(const struct insn *i, opref *mask);
 void gpul_sync_before_members(struct synccheck *c, struct warp_state *s, const struct insn *i, uint32_t on);
 
@@ -121,7 +122,7 @@ void gpul_sync_before_store(struct synccheck *c, struct sync_block *m, struct wa
 /* ---- stall.c, who_waits.c --------------------------------------------------------------------------------------- */
 
 void gpul_sync_before_poll(struct sync_block *m, struct warp_state *s, const struct insn *i, uint32_t on);
-void gpul_sync_stall_ends(struct synccheck *c, struct sync_block *m); /* called when the block has made progress or has ended */
+void gpul_sync_stall_ends(struct synccheck *c, struct sync_block *m); /* called when the block has made progress or ended */
 void gpul_sync_block_yields(struct synccheck *c, struct sync_block *m, struct block *b);
 /* Describe what each thread of the block waits for: one line for each group of threads, each after a newline. */
 void gpul_sync_who_waits(struct synccheck *c, const struct sync_block *m, struct block *b, char *buf, size_t bytes);

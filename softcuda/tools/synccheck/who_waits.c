@@ -9,8 +9,8 @@ enum { MAX_GROUPS = 24 };
 /* Lanes that wait for the same thing, in consecutive warps. */
 struct group {
 	const struct func_code *code;
-	const struct insn *insn; /* NULL: the threads are neither at a barrier nor known to poll */
-	const struct poll *poll; /* NULL: the threads wait at a barrier, or at a *.sync */
+	const struct insn *insn; /* barrier or polling instruction; NULL: neither is known */
+	const struct poll *poll; /* the word that the threads poll; NULL: they wait at a barrier or a *.sync */
 	const struct split *split;
 	uint32_t first_warp, last_warp, lanes;
 };

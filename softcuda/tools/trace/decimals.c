@@ -1,8 +1,8 @@
 /* decimals.c — converts 32 numbers to decimal text with vector instructions.
  *
- * Most values of a kernel are small integers or floats between 1e-4 and 1e9, and printf() takes longer for 32 of them than the
- * interpreter takes for 100 instructions. Here, vector code without branches converts eight lanes together. This file is compiled
- * once for each CPU instruction set, like the instruction handlers.
+ * Most values of a kernel are small integers or floats between 1e-4 and 1e9, and printing 32 of them by printf() takes longer than
+ * interpreting 100 instructions. Here, vector code without branches converts eight lanes together. This file is compiled once for
+ * each CPU instruction set, like the instruction handlers.
  *
  *     bits ──find_digits()──> 9 digits and an exponent ──lay_out()──> up to 16 bytes of text
  *
@@ -16,7 +16,7 @@
 #include <immintrin.h>
 #endif
 
-/* N: number of 64-bit elements in a vector register.  The macros below do what the vector operators of gcc and clang cannot do. */
+/* N: number of 64-bit elements in a vector register.  The macros wrap instructions for which C has no vector operator. */
 #if defined(__AVX512F__)
 enum { N = 8 };
 #define MULTIPLY_32(a, b)      ((vec_u)_mm512_mul_epu32((__m512i)(a), (__m512i)(b)))
@@ -42,7 +42,7 @@ enum { N = 2 };
 #endif
 
 typedef uint64_t vec_u __attribute__((vector_size(8 * N)));
-typedef int64_t vec_i __attribute__((vector_size(8 * N))); /* is also the result type of comparisons: 0 or -1 */
+typedef int64_t vec_i __attribute__((vector_size(8 * N))); /* also the type of the result of a comparison: 0 or -1 in each element */
 typedef double vec_d __attribute__((vector_size(8 * N)));
 typedef float vec_f __attribute__((vector_size(4 * N)));
 typedef uint32_t vec_w __attribute__((vector_size(4 * N)));
@@ -50,13 +50,13 @@ typedef uint16_t vec_h __attribute__((vector_size(8 * N)));
 typedef uint32_t vec_hw __attribute__((vector_size(16 * N)));
 
 struct digits {
-	vec_i usual;    /* all ones if the float is between 1e-4 and 1e9 */
-	vec_i exponent; /* exponent of the first digit, as a power of 10 */
+	vec_i usual;    /* -1 (all ones) if the float is between 1e-4 and 1e9, else 0 */
+	vec_i exponent; /* power of 10 of the first digit */
 	vec_u value;    /* the nine digits as an integer */
 };
 
 struct texts {
-	uint64_t low[LANES], high[LANES]; /* the 16 bytes of each text, in little-endian order */
+	uint64_t low[LANES], high[LANES]; /* the 16 bytes of each text; the first byte is the lowest */
 	uint64_t length[LANES];
 	int64_t usual[LANES];
 };
@@ -83,7 +83,7 @@ static inline vec_d distance(vec_d a, vec_d b)
 	return (vec_d)((vec_i)(a - b) & INT64_MAX);
 }
 
-/* Scale the values to 9 digits before the decimal point.  This is exact: a float has 24 bits, and 5^12 has 28. */
+/* Scale the values to 9 digits before the decimal point.  The product is exact in double: a float has 24 bits, and 5^12 has 28. */
 static inline void find_digits(const uint32_t bits[N], struct digits *out)
 {
 	vec_w words;
@@ -93,16 +93,16 @@ static inline void find_digits(const uint32_t bits[N], struct digits *out)
 
 	memcpy(&words, bits, sizeof words);
 	given = __builtin_convertvector(words & 0x7fffffff, vec_u);
-	out->usual = (vec_i)((vec_i)given >= 0x38d1b718) & (vec_i)((vec_i)given < 0x4e6e6b28); /* compare with the bits of 1e-4 and 1e9 */
+	out->usual = (vec_i)((vec_i)given >= 0x38d1b718) & (vec_i)((vec_i)given < 0x4e6e6b28); /* bits of 1e-4 and 1e9 */
 	b = SELECT(out->usual, given, EACH(0x3f800000));
 	binary = (vec_i)(b >> 23);
-	e = ((binary - 127) * 77) >> 8; /* log10(2) is about 77/256; the result is one too small for some values */
+	e = ((binary - 127) * 77) >> 8; /* log10(2) is about 77/256; for some values, the result is one too small */
 	v = __builtin_convertvector((vec_f) __builtin_convertvector(b, vec_w), vec_d);
 	e -= (vec_i)(v >= LOOK_UP(powers, e + 6));
 	scale = LOOK_UP(powers + 5, 8 - e);
 	scaled = v * scale;
 	half = (vec_d)((binary - 127 - 24 + 1023) << 52) * scale;      /* half the distance to the next float */
-	half = SELECT((vec_i)((b & 0x7fffff) == 0), half * 0.5, half); /* below a power of 2, the distance is half as large */
+	half = SELECT((vec_i)((b & 0x7fffff) == 0), half * 0.5, half); /* below a power of 2, floats are twice as dense */
 	half = SELECT((vec_i)(binary >= FIRST_INTEGER), (vec_d){ 0 }, half);
 	d9 = rounded(scaled);
 	d8 = rounded(scaled * 0.1) * 10;
@@ -124,7 +124,7 @@ static inline vec_u split_digits(vec_u v)
 	return (vec_u)(tens | (twos - tens * 10) << 8);
 }
 
-/* Return the number of digits up to the last nonzero one, plus one for the ninth digit, which `digits` does not contain. */
+/* Return the number of digits up to the last nonzero one, plus one for the first of the nine digits, which is not in `digits`. */
 static inline vec_u count_digits(vec_u digits)
 {
 #if defined(COUNT_DIGITS)
@@ -142,7 +142,7 @@ static inline vec_u count_digits(vec_u digits)
 #endif
 }
 
-/* For each exponent, the text before the first digit of a number from 1e-4 on (little-endian), and the length of the text in bits. */
+/* For each exponent from -4 on, the text before the first digit ("0.000", lowest byte first), and the length of this text in bits. */
 static const union {
 	uint64_t u[16];
 	double d[16];

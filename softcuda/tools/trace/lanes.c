@@ -33,10 +33,10 @@ bool gpul_trace_row(const uint64_t v[LANES], unsigned bytes, uint32_t on, uint64
 	if (!rest)
 		return true;
 	l1 = first_lane(rest);
-	if (l1 != l0 + 1 && v[l1] != v[l0]) /* not adjacent: the step might be a fraction of the difference */
+	if (l1 != l0 + 1 && v[l1] != v[l0]) /* if these lanes are not adjacent, the step might be a fraction of the difference */
 		return false;
 	*step = cut(v[l1] - v[l0], bytes);
-	if (on == ALL_LANES) { /* a loop without branches, which the compiler can vectorize */
+	if (on == ALL_LANES) { /* without branches, so that the compiler can vectorise the loop */
 		const uint64_t mask = cut(UINT64_MAX, bytes);
 		uint64_t differ = 0;
 
@@ -50,7 +50,7 @@ bool gpul_trace_row(const uint64_t v[LANES], unsigned bytes, uint32_t on, uint64
 	return true;
 }
 
-/* The versions of decimals.c for this CPU.  No lock is needed, because only one trace writes text, on one thread at a time. */
+/* The functions of decimals.c, in the version for this CPU.  They need no lock, because only one thread writes text at a time. */
 static struct {
 	trace_floats_fn *floats;
 	trace_integers_fn *integers;
@@ -86,7 +86,7 @@ static char *put_floats(char *to, const uint32_t bits[LANES], uint32_t on)
 	differ |= bits[l] ^ first;
 	if (!differ)
 		return gpul_trace_number(to, first, 4, 'f');
-	to = writers.floats(to - 1, bits, on); /* the text starts with a blank, which overwrites start[-1]; restore that character below */
+	to = writers.floats(to - 1, bits, on); /* its blank overwrites start[-1], which is restored below */
 	start[-1] = before;
 	return to;
 }

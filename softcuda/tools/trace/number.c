@@ -10,7 +10,7 @@
 
 __extension__ typedef unsigned __int128 wide;
 
-/* the functions store eight bytes at a time in little-endian order, sometimes past the end of the text */
+/* the functions store eight bytes at a time, lowest byte first, sometimes past the end of the text */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "as in device memory");
 
 /* ---- integers -------------------------------------------------------------------------------------------------------- */
@@ -31,7 +31,7 @@ char *gpul_trace_decimal(char *to, uint64_t v)
 	uint64_t text = digits | UINT64_C(0x3030303030303030);
 	unsigned skipped = 0;
 
-	if (v == last) { /* remove trailing zeros, but keep the last digit */
+	if (v == last) { /* remove leading zeros (the low bytes), but keep the last digit */
 		skipped = (unsigned)__builtin_ctzll(digits | UINT64_C(1) << 56) & ~7u;
 		text >>= skipped;
 	} else {
@@ -120,7 +120,7 @@ static void compute_powers(void)
 {
 	uint64_t up[BIG_WORDS] = { 1 }, down[BIG_WORDS] = { 0 };
 
-	down[BIG_WORDS - 1] = 1; /* the denominator of 10^-k as a fraction */
+	down[BIG_WORDS - 1] = 1; /* 10^-k as a fixed-point fraction, which begins as 1 */
 	for (int k = 0; k <= MOST_POWER; k++) {
 		wide carry = 0, rest = 0;
 
@@ -154,7 +154,7 @@ static uint64_t scaled(const struct power *g, uint64_t cp)
 	return (uint64_t)(high >> 64) | ((uint64_t)high > 1);
 }
 
-/* Return the shortest decimal in the rounding interval of c * 2^q.  closer: the next lower float is half as far away as the next higher. */
+/* Return the shortest decimal in the rounding interval of c * 2^q.  closer: the next lower float is only half as far away. */
 static struct decimal shortest(uint64_t c, int q, bool closer)
 {
 	const bool odd = c & 1;
@@ -211,7 +211,7 @@ static char *put_digits(char *to, struct decimal d, int most)
 	return to;
 }
 
-/* Write a float.  significand_bits: number of bits without the hidden bit; v: the value if it is an integer below 1e9, else 0. */
+/* Write a float.  significand_bits does not include the hidden bit; v: the value if it is an integer below 1e9, else 0. */
 static char *put_float(char *to, uint64_t bits, unsigned significand_bits, unsigned exponent_bits, double v)
 {
 	const uint64_t significand = bits & ((UINT64_C(1) << significand_bits) - 1);

@@ -9,7 +9,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* ---- registers ---------------------------------------------------------------------------------------------------- */
 
-/* Return the letter that selects how values of a type are printed; 0: the type does not determine it. */
+/* Return the letter that selects how values of a type are printed; 0 if the type does not determine it. */
 static char type_letter(unsigned mod)
 {
 	switch (mod) {
@@ -33,7 +33,7 @@ static char type_letter(unsigned mod)
 	}
 }
 
-/* Return the k-th type among the modifiers; 0: none. */
+/* Return the k-th type among the modifiers; 0 if there is none. */
 static unsigned nth_type(const gpul_ptx_inst *in, unsigned k)
 {
 	for (unsigned m = 0; m < in->n_mods; m++)
@@ -151,7 +151,7 @@ static void add_dest(const gpul_ptx_func *f, const gpul_ptx_inst *in, const stru
 	}
 }
 
-/* Set the name of the row: the opcode with its modifiers, without guard and operands. */
+/* Set row->name to the opcode with its modifiers, without guard and operands. */
 static void set_name(struct trace_row *row)
 {
 	const char *at = row->text;

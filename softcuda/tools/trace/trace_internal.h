@@ -1,6 +1,6 @@
 /* trace_internal.h — records what a kernel does, instruction by instruction.
  *
- *     trace_tool.c    hooks of the observer ──> struct trace_event ──> a sink: trace_text.c, trace_json.c, trace_page.c
+ *     trace_tool.c    hooks of the observer ──> struct trace_event ──> a sink (writer): trace_text.c, trace_json.c, trace_page.c
  *     trace_filter.c   selects the instructions that are recorded
  *     trace_code.c     collects static information about an instruction: text, line, registers that it writes
  *     lanes.c    writes 32 values as text: "7", "0, 4 ... 124", or one by one; number.c: one value; decimals.c: 32 values together
@@ -24,36 +24,36 @@ extern const struct tool gpul_trace_tool;
 enum { TRACE_MAX_DESTS = 16, TRACE_NO_FILE = -1, COPIED_BYTES = 64 };
 
 struct trace_reg {
-	char *name;  /* such as "%r5" */
+	char *name;
 	char *label; /* such as "  %r5 = ", for gpul_trace_copy() */
 	unsigned n_label;
-	uint8_t bytes; /* bytes per lane: 2, 4, 8, 16; 0: a predicate */
+	uint8_t bytes; /* bytes per lane: 2, 4, 8 or 16; 0: a predicate */
 	char type;     /* how the values of the register are printed: 'f' float, 's' signed, 'u' unsigned, 'b' bits, 'p' predicate */
 };
 
-struct trace_row {   /* a PTX instruction */
-	char *text;  /* such as "add.s32 %r5, %r2, %r3;" */
+struct trace_row { /* a PTX instruction */
+	char *text;
 	char *place; /* such as "k.ptx:20 (k.cu:7)", as in fault messages */
 	char *head;  /* in the form " PLACE: TEXT", for gpul_trace_copy() */
 	unsigned n_head;
 	char *json;              /* the members of a JSON event; NULL: not created yet */
-	char name[24];           /* "add.s32" */
+	char name[24];           /* opcode with modifiers, such as "add.s32" */
 	uint32_t ptx_line, line; /* line in PTX; line in CUDA C++ (0: unknown) */
-	int file;                /* CUDA C++ file: index in files[]; TRACE_NO_FILE */
+	int file;                /* index in files[] of the CUDA C++ file, or TRACE_NO_FILE */
 	uint16_t opcode;         /* a value of enum gpul_ptx_opcode */
 	uint8_t n_dests;
-	uint32_t dest[TRACE_MAX_DESTS];   /* flat register numbers */
+	uint32_t dest[TRACE_MAX_DESTS];   /* flat register numbers of the results */
 	uint32_t offset[TRACE_MAX_DESTS]; /* offsets of the results in a frame's registers */
 	char type[TRACE_MAX_DESTS];       /* types of this instruction's results, as in trace_reg */
-	const struct insn *insn;          /* the last of the instructions to which the PTX instruction was decoded */
+	const struct insn *insn;          /* the last of the interpreter's instructions to which the PTX instruction was decoded */
 	bool single;                      /* the PTX instruction was decoded to a single instruction */
 };
 
-struct trace_code { /* a function; kept after its program is unloaded, because a sink may print it when the trace ends */
+struct trace_code { /* a function; kept after its program is unloaded, because a sink may need it when the trace ends */
 	struct trace_code *next;
-	const struct func_code *key;  /* NULL: the program was unloaded */
-	const char *function, *image; /* owned names */
-	unsigned index;               /* number of the function, from 0, in the order of first appearance in the record */
+	const struct func_code *key;  /* the interpreter's function; NULL: its program was unloaded */
+	const char *function, *image; /* owned */
+	unsigned index;               /* number of the function, in the order of first appearance in the trace; the first is 0 */
 	bool used;
 	uint32_t n_rows, n_regs;
 	struct trace_row *rows;
@@ -65,7 +65,7 @@ struct trace_code { /* a function; kept after its program is unloaded, because a
 	uint32_t n_labels;
 };
 
-/* a CUDA C++ file; the path is as in the PTX */
+/* a CUDA C++ file, with the path that the PTX gives */
 struct trace_file {
 	char *path;
 };
@@ -83,7 +83,7 @@ void gpul_trace_code_forget(struct trace_codes *codes, const gpul_exec_program *
 /* ---- events ----------------------------------------------------------------------------------------------------- */
 
 struct trace_warp {
-	const struct func_code *key; /* the function of the warp's last instruction */
+	const struct func_code *key; /* the function that contains the warp's last instruction */
 	struct trace_code *code;
 	char head[COPIED_BYTES * 2]; /* such as " block 0,0,0 warp 3 lanes ", for gpul_trace_copy() */
 	unsigned n_head;
@@ -91,12 +91,12 @@ struct trace_warp {
 
 struct trace_block {
 	struct block *block;
-	unsigned number; /* number of the block, from 0, in the order of first appearance in the record */
-	unsigned launch; /* number of the launch, from 0 */
+	unsigned number; /* number of the block, in the order of first appearance in the trace; the first is 0 */
+	unsigned launch; /* number of the launch; the first is 0 */
 	uint32_t index[3];
 	struct trace_warp *warps;
 	unsigned n_warps;
-	void *sink; /* private data of the page's sink: see trace_record.c */
+	void *sink; /* private data of the sink that writes the HTML page: see trace_record.c */
 };
 
 struct trace_event { /* an executed PTX instruction */
@@ -106,9 +106,9 @@ struct trace_event { /* an executed PTX instruction */
 	struct warp_state *s;
 	struct trace_code *code;
 	const struct trace_row *row;
-	const struct frame *frame; /* valid if the instruction writes a register */
-	bool skipped;              /* all guards are false, and the instruction was not executed */
-	uint32_t depth;            /* call depth: 0 in the kernel */
+	const struct frame *frame; /* only valid if the instruction writes a register */
+	bool skipped;              /* the guard is false in all lanes, so the instruction was not executed */
+	uint32_t depth;            /* depth of calls; 0 in the kernel itself */
 	uint32_t mask, on;         /* mask: active lanes; on: those of them whose guard is true */
 	unsigned n_accesses;
 	struct lane_accesses access[MAX_INSN_ACCESSES];
@@ -125,8 +125,8 @@ enum trace_note { TRACE_LAUNCH, TRACE_LAUNCH_ENDS, TRACE_BLOCK, TRACE_BLOCK_ENDS
 
 struct trace_notice { /* an event that is not an instruction */
 	enum trace_note kind;
-	uint64_t number;           /* number of the next instruction */
-	struct trace_block *block; /* the block that the event is about; NULL: the event is about a launch */
+	uint64_t number;           /* number of the instruction that comes next */
+	struct trace_block *block; /* the block to which this happened; NULL: it happened to a launch */
 	unsigned barrier, launch;
 	const gpul_exec_launch *of;
 	const char *fault; /* TRACE_LAUNCH_ENDS: text of the fault; NULL: there was no fault */
@@ -141,8 +141,8 @@ struct trace_filter {
 	unsigned n;
 	struct trace_term {
 		enum trace_key key;
-		char *name;           /* for TRACE_BY_KERNEL and TRACE_BY_OP */
-		uint64_t first, last; /* the numbers that the term selects, for the other keys */
+		char *name;           /* for TRACE_BY_KERNEL and TRACE_BY_OP: the name or prefix */
+		uint64_t first, last; /* for the other keys: the range of numbers that the term selects */
 	} term[TRACE_MAX_TERMS];
 	bool by[TRACE_N_KEYS]; /* the filter has a term with this key */
 };
@@ -166,9 +166,9 @@ enum { TRACE_LANES_BYTES = 32 * 40 + 16 };
 
 /* Zero-extend the values of all lanes to 64 bits; only for 2, 4 and 8 bytes. */
 void gpul_trace_widen(const void *values, unsigned bytes, uint64_t out[LANES]);
-/* Returns true if the values are an arithmetic sequence: lane l has *first + (l - first lane) * *step, modulo the width.  `on` is not 0. */
+/* Returns true if the values are an arithmetic sequence, *first + (l - first lane) * *step in lane l, modulo the width. `on` is not 0. */
 bool gpul_trace_row(const uint64_t v[LANES], unsigned bytes, uint32_t on, uint64_t *first, uint64_t *step);
-/* Write the values as text; returns the end, a NUL.  type: as in trace_reg.  to[-1] must exist: it is overwritten and restored. */
+/* Write the values as text and a NUL; returns the address of the NUL.  type: as in trace_reg.  to[-1] is overwritten and restored. */
 char *gpul_trace_lanes(char *to, const void *values, unsigned bytes, char type, uint32_t on);
 /* ---- number.c: these functions may overwrite up to 16 bytes past the end of the text ------------------------------ */
 
@@ -178,7 +178,7 @@ char *gpul_trace_mask(char *to, uint32_t mask); /* writes a mask as "0000ffff" *
 
 /* ---- decimals.c: compiled for each instruction set ----------------------------------------------------------------- */
 
-/* Write a blank and a number for each lane, or " -" for lanes not in `on`; return the end.  May overwrite 16 bytes after the end. */
+/* Write a blank and a number for each lane, " -" for lanes not in `on`.  Returns the end; may overwrite 16 bytes after it. */
 typedef char *trace_floats_fn(char *to, const uint32_t bits[LANES], uint32_t on);
 /* All values must be below 10^8, including those of lanes that are not in `on`. */
 typedef char *trace_integers_fn(char *to, const uint64_t values[LANES], uint32_t on);
@@ -193,25 +193,25 @@ trace_integers_fn gpul_trace_integers_v3, gpul_trace_integers_v4;
 
 struct trace;
 
-struct trace_output { /* an output file; a trace has at most one of each kind */
+struct trace_output { /* an output file; a trace has at most one for each sink */
 	const struct trace_sink *sink;
 	struct trace *trace;
 	FILE *to;
 	char *file;  /* name of the file; "-": stdout */
-	char *lines; /* lines not yet written; NULL: the sink writes directly to the file */
+	char *lines; /* buffer for lines that are not written yet; NULL: the sink writes to the file directly */
 	size_t n_bytes;
 	void *data; /* private data of the sink */
 };
 
 struct trace_sink {
-	const char *suffix; /* file name suffix that selects this sink */
+	const char *suffix; /* the sink writes files whose names have this suffix */
 	/* Write the start of the file. */
 	gpul_status (*open)(struct trace_output *o, gpul_error *err);
 	/* Called before the instruction is executed; NULL: not needed. */
 	void (*prepare)(struct trace_output *o, const struct trace_event *e, const struct insn *i);
 	void (*event)(struct trace_output *o, const struct trace_event *e);
 	void (*notice)(struct trace_output *o, const struct trace_notice *n);
-	void (*block_ends)(struct trace_block *b); /* frees trace_block.sink; NULL: the sink does not use it */
+	void (*block_ends)(struct trace_block *b); /* frees trace_block.sink; NULL: the sink does not use that */
 	void (*close)(struct trace_output *o);
 };
 
@@ -227,7 +227,7 @@ void gpul_trace_written(struct trace_output *o, const char *end);
 void gpul_trace_flush(struct trace_output *o);
 void gpul_trace_close_lines(struct trace_output *o);
 
-/* Copy n bytes, rounded up to a multiple of COPIED_BYTES, which is faster than calling memcpy(). */
+/* Copy n bytes, rounded up to a multiple of COPIED_BYTES: with a constant size, this is faster than calling memcpy(). */
 static inline char *gpul_trace_copy(char *to, const char *text, unsigned n)
 {
 	for (unsigned k = 0; k < n; k += COPIED_BYTES)
@@ -255,10 +255,10 @@ struct trace {
 	uint64_t from, limit;             /* from: the first instruction to record; limit: the maximum number to record */
 	uint64_t n, n_recorded;           /* n: number of instructions that the filter selected; n_recorded: number that were recorded */
 	unsigned n_blocks, n_launches;    /* number of blocks and launches so far */
-	bool exceeded;                    /* the limit was reached */
-	bool limit_is_given;              /* the user gave the limit; otherwise a page also ends at its maximum size */
+	bool exceeded;                    /* the limit was reached, so that later instructions are not recorded */
+	bool limit_is_given;              /* the limit comes from the user; without it, an HTML page also ends at its maximum size */
 	atomic_bool ended, ended_is_seen; /* finish() was called; a hook has read `ended`, so recording has stopped */
-	bool still_running;               /* the trace ended while a kernel was running */
+	bool still_running;               /* the trace has ended while a kernel was running */
 	/* the launches that have started blocks */
 	struct {
 		const gpul_exec_launch *launch;

@@ -23,7 +23,7 @@ static char *put_text(char *to, const char *text)
 	return to;
 }
 
-/* Return the JSON members that all events of a row share; they are created once.  NULL: out of memory. */
+/* Return the JSON members that all events of the same PTX instruction share; they are created once.  NULL: out of memory. */
 static const char *members_of(const struct trace_event *e)
 {
 	struct trace_row *row = &e->code->rows[e->row - e->code->rows];
@@ -59,7 +59,7 @@ static void write_event(struct trace_output *o, const struct trace_event *e)
 		const void *v = trace_dest(e, k, &bytes);
 
 		*to++ = ',', *to++ = '"';
-		memcpy(to, r->label + 2, r->n_label - 5); /* the label without leading blanks and equals sign */
+		memcpy(to, r->label + 2, r->n_label - 5); /* the label without its leading blanks and its equals sign */
 		to = gpul_trace_put(to + r->n_label - 5, "\":\"");
 		to = gpul_trace_lanes(to, v, bytes, e->row->type[k], e->on);
 		*to++ = '"';

@@ -1,4 +1,4 @@
-/* trace_page.c — writes a trace as one HTML page that replays the kernel: page/page.html with its style, its scripts and the record. */
+/* trace_page.c — writes a trace as one HTML page that replays the kernel: page/page.html with style, scripts and record. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +16,8 @@ GPUL_EMBED(view_js, PAGE "view.js");
 GPUL_EMBED(memory_js, PAGE "memory.js");
 GPUL_EMBED(play_js, PAGE "play.js");
 
-/* In base64, MOST_BYTES take 4/3 as many bytes.  With the source code, the page stays below 5 MB, unless the user gives a limit. */
+/* Encoded as base64, MOST_BYTES bytes take 4/3 as much space.  With source code, the page stays below 5 MB, unless the user sets a
+ * limit. */
 enum { MOST_BYTES = 3400000, MAX_SOURCE_BYTES = 1 << 20, KEPT_LAUNCHES = 1000 };
 
 struct page {
@@ -84,7 +85,7 @@ static void add_notice(struct trace_output *o, const struct trace_notice *n)
 
 /* ---- writing --------------------------------------------------------------------------------------------------------- */
 
-/* Write part of a JSON string inside a script element, where "<" must not start a tag. */
+/* Write a part of a JSON string into a script element, in which no "<" may start a tag. */
 static void put_bytes(FILE *to, const char *text, size_t n)
 {
 	fputc('"', to);
@@ -261,7 +262,7 @@ static void put_embedded(FILE *to, const gpul_embedded *file)
 	free(text);
 }
 
-/* Write the text of page.html up to a mark; returns the text after the mark. */
+/* Write the text of page.html up to a mark (a placeholder); returns the text after the mark. */
 static const char *put_until(FILE *to, const char *text, const char *mark)
 {
 	const char *at = strstr(text, mark);
@@ -270,7 +271,7 @@ static const char *put_until(FILE *to, const char *text, const char *mark)
 	return at + strlen(mark);
 }
 
-/* Write the page: page.html with the style, the record and the scripts in place of its marks. */
+/* Write the page: page.html, with its marks replaced by the style sheet, the recorded trace and the scripts. */
 static void put_page(struct trace_output *o, const struct page *p)
 {
 	static const gpul_embedded *const scripts[] = { &rules_js, &record_js, &state_js, &view_js, &memory_js, &play_js };

@@ -1,6 +1,7 @@
 /* trace_predict.c — computes the results of instructions with the same rules as the page (page/rules.js).
  *
- * A rule may be wrong for some values: trace_record.c compares its result with the interpreter's, and stores the values if they differ. */
+ * A rule may be wrong for some values, so trace_record.c compares its result with the interpreter's, and stores the values if the
+ * results differ. */
 #include "softcuda/tools/trace/trace_record_internal.h"
 
 #include <math.h>
@@ -145,13 +146,13 @@ static const struct {
 #undef X
 };
 
-/* Return the size of source k in bytes: that of the operation, except that shift amounts have 32 bits. */
+/* Return the size of source k in bytes: the size of the operation, except that shift amounts have 32 bits. */
 static unsigned source_bytes(unsigned op, unsigned k)
 {
 	return k == 1 && (op == OP_SHL_64 || op == OP_SHR_U64) ? 4 : known[op].bytes;
 }
 
-/* Return the number of the register at this offset in the frame; UINT32_MAX: the offset is a temporary of the interpreter. */
+/* Return the number of the register at this offset in the frame; UINT32_MAX if it holds temporary values. */
 static uint32_t flat_register(const struct func_code *code, uint32_t offset)
 {
 	for (uint32_t k = 0; k < code->ptx->n_flat_regs; k++)

@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The registers of a frame whose values the page knows, and for each the lanes in which it knows them. */
+/* The registers of a frame whose values the HTML page can compute, and the lanes in which it can do so. */
 struct known_frame {
 	struct known_frame *next;
 	const struct trace_code *code;
 	uint32_t depth;
-	uint32_t lanes[]; /* for each flat register: the lanes whose values the page knows */
+	uint32_t lanes[]; /* for each flat register: the lanes whose values the page can compute */
 };
 
 /* trace_warp.sink points to this struct */
@@ -23,7 +23,7 @@ struct record_warp {
 
 /* trace_block.sink points to this struct */
 struct record_block {
-	uint8_t *shadow, *known; /* shadow: the page's copy of shared memory; known: which bytes of the copy the page knows */
+	uint8_t *shadow, *known; /* the page's copy of shared memory; which of its bytes the page can compute */
 	uint32_t bytes;
 	struct record_warp warps[];
 };
@@ -80,8 +80,8 @@ static int64_t sign_extend(uint64_t v, unsigned bytes)
 	return (int64_t)(v << (64 - 8 * bytes)) >> (64 - 8 * bytes);
 }
 
-/* Encode the values of the lanes in `on`, which is not 0: as one value if all are equal, as an arithmetic sequence, or byte by byte,
- * storing a byte position that is the same in all lanes once. */
+/* Encode the values of the lanes in `on`, which is not 0: as one value if all are equal, as an arithmetic sequence, or byte by byte;
+ * a byte that is the same in all lanes is stored once. */
 static void put_lanes(struct bytes *b, const uint64_t v[LANES], unsigned bytes, uint32_t on)
 {
 	uint64_t first, step, differ = 0;
@@ -109,7 +109,7 @@ static void put_lanes(struct bytes *b, const uint64_t v[LANES], unsigned bytes, 
 	}
 }
 
-/* ---- what the page knows ------------------------------------------------------------------------------------------- */
+/* ---- which values the page can compute ------------------------------------------------------------------------------- */
 
 static uint32_t *known_lanes(struct record_warp *w, const struct trace_code *code, uint32_t depth)
 {
@@ -182,7 +182,7 @@ static struct record_warp *warp_of(struct record *r, const struct trace_event *e
 	return b ? &b->warps[e->s->index] : NULL;
 }
 
-/* Mark registers that the page cannot compute as unknown: all when a function starts, and those that receive the results of a call. */
+/* Mark registers that the page cannot compute: all when a function starts, and those that receive the results of a call. */
 static void forget_registers(struct record_warp *w, const struct trace_event *e)
 {
 	uint32_t *lanes = known_lanes(w, e->code, e->depth);
@@ -245,7 +245,7 @@ static bool prediction_holds(const struct record *r, const uint64_t v[LANES], un
 
 	if (!r->has_predicted)
 		return false;
-	if (on == ALL_LANES) { /* a loop without branches, which the compiler can vectorize */
+	if (on == ALL_LANES) { /* without branches, so that the compiler can vectorise the loop */
 		for (unsigned l = 0; l < LANES; l++)
 			wrong |= ((r->predicted[l] & mask) ^ v[l]) | (uint64_t)(bytes > 2 && (v[l] & sign) > infinity);
 		return !wrong;
@@ -332,7 +332,7 @@ static unsigned put_values(struct record *r, struct record_warp *w, const struct
 
 /* ---- accesses -------------------------------------------------------------------------------------------------------- */
 
-/* Return word k of the bytes that a lane wrote. */
+/* Return word k of the bytes that a lane has written. */
 static uint64_t word_of(const struct record_block *b, const struct lane_accesses *a, unsigned l, unsigned k)
 {
 	const unsigned n = a->bytes[l] - 4 * k < 4 ? a->bytes[l] - 4 * k : 4;
@@ -342,7 +342,7 @@ static uint64_t word_of(const struct record_block *b, const struct lane_accesses
 	return v;
 }
 
-/* Returns true if the stored words equal the source registers, and the page knows their values. */
+/* Returns true if the stored words are equal to the source registers, and the page can compute these. */
 static bool stores_known_registers(struct record *r, struct record_warp *w, const struct trace_event *e, const struct record_row *row,
 				   const struct lane_accesses *a)
 {
@@ -366,7 +366,7 @@ static bool stores_known_registers(struct record *r, struct record_warp *w, cons
 	return at == a->bytes[first_lane(a->lanes)];
 }
 
-/* Copy what the lanes wrote to the page's copy of shared memory; false: an address is not in shared memory. */
+/* Copy what the lanes wrote to the page's copy of shared memory.  Returns false if an address is not in shared memory. */
 static bool update_shadow(struct record_block *b, const struct trace_event *e, const struct lane_accesses *a)
 {
 	const unsigned n = a->bytes[first_lane(a->lanes)];

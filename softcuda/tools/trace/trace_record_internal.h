@@ -1,8 +1,8 @@
-/* trace_record_internal.h — defines the format of the compact record in the page.
+/* trace_record_internal.h — defines the format of the compact record (the trace data) in the HTML page.
  *
  * The page computes most values itself: the record omits the results of simple instructions, such as an addition or a load from
- * shared memory, if a rule of trace_predict.c computes the same result from values that the page knows. page/record.js reads
- * what trace_record.c writes; page/rules.js contains the same rules.
+ * shared memory, if a rule of trace_predict.c computes the same result from values that the page has. page/record.js reads what
+ * trace_record.c writes; page/rules.js contains the same rules.
  *
  * An instruction is a byte of flags, and for each flag, in this order:
  *     WARP     varint: the warp's number; otherwise the previous instruction's warp
@@ -26,7 +26,7 @@ enum record_flag {
 /* clang-format on */
 enum record_lanes { LANES_SAME, LANES_ROW, LANES_PLANES, LANES_BITS, LANES_PREDICTED };
 
-/* A growing array of bytes.  failed: memory ran out, and later bytes are lost. */
+/* A growing array of bytes.  failed: memory ran out, so that later bytes are lost. */
 struct bytes {
 	uint8_t *at;
 	size_t n, capacity;
@@ -44,7 +44,7 @@ struct trace_source {
 };
 
 struct trace_rule {
-	const char *name; /* name of the rule, as in page/rules.js; NULL: no rule */
+	const char *name; /* name of the rule in page/rules.js; NULL: there is no rule */
 	unsigned n;
 	struct trace_source source[MAX_RULE_SOURCES];
 	unsigned imm; /* lop3: the truth table (immLut) */
@@ -57,7 +57,7 @@ void gpul_trace_predict(const struct warp_state *s, const struct insn *i, uint64
 
 /* ---- trace_record.c ------------------------------------------------------------------------------------------------------- */
 
-struct record_row { /* what the record needs to know about a row (instruction) of a function that was executed */
+struct record_row { /* the data that the record keeps about an executed instruction of a function (a row) */
 	bool executed;
 	struct trace_rule rule;
 	unsigned n_stored; /* number of registers that a store writes to memory */
@@ -66,16 +66,16 @@ struct record_row { /* what the record needs to know about a row (instruction) o
 
 struct record {
 	struct bytes stream;
-	unsigned n_warps; /* how many warps have got a number so far */
+	unsigned n_warps; /* number of warps that have been numbered so far */
 	unsigned last_warp;
-	bool predicts; /* true: all instructions are recorded, so the page knows all earlier writes */
+	bool predicts; /* all instructions are recorded, so that the page can compute all earlier writes */
 	/* the functions, indexed by trace_code.index */
 	struct {
 		const struct trace_code *code;
 		struct record_row *rows;
 	} *functions;
 	unsigned n_functions;
-	uint64_t predicted[LANES]; /* results of the rule for the current instruction */
+	uint64_t predicted[LANES]; /* results of the rule for the current instruction, computed before it is executed */
 	bool has_predicted;
 };
 

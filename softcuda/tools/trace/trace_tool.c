@@ -64,7 +64,7 @@ static bool wants(struct observer *o, const struct func_code *code, const struct
 
 /* ---- instructions ------------------------------------------------------------------------------------------------- */
 
-/* Find the description of the function that contains the instruction; false: out of memory. */
+/* Find the description of the function that contains the instruction.  Returns false if out of memory. */
 static bool find_code(struct trace *t, struct trace_warp *w, const struct warp_state *s)
 {
 	const struct func_code *key = s->frame->code;
@@ -370,7 +370,7 @@ static gpul_status read_options(struct trace *t, const struct tool_options *opti
 	return st ? st : add_outputs(t, file, err);
 }
 
-/* Remove the output files, which contain only what open() has written, because no kernel has run. */
+/* Remove the output files; they contain only what open() has written, because no kernel has run yet. */
 static void discard(struct observer *observer)
 {
 	struct trace *t = (struct trace *)observer;
@@ -449,9 +449,9 @@ static void say_what_is_missing(const struct trace *t)
 		gpul_tool_say("trace", "the trace ends at instruction %llu, while the kernel is still running", last);
 }
 
-/* A kernel may still be running: with gpuload run --timeout, or if the program does not wait for it. To avoid a lock for each
- * instruction, set `ended` and wait until a hook has read it. Hooks run on one thread and take microseconds, so if none has read it
- * after a second, the kernel itself is waiting. */
+/* A kernel may still be running, after gpuload run --timeout, or if the program does not wait for the kernel. To avoid a lock for
+ * each instruction, set `ended` and wait until a hook has read it. Hooks run on one thread and take microseconds, so if no hook has
+ * read it after a second, the kernel itself is waiting. */
 static void finish(struct observer *observer)
 {
 	struct trace *t = (struct trace *)observer;

@@ -176,7 +176,7 @@ static bool emit_lane_address(struct decoder *d, const struct fragment *f, struc
 	       emit_offset(d, m, m->address.a, mad.d, &m->address.a);
 }
 
-/* Emit code that computes the address of the element at outer_at, inner_at; *out receives the address operand. */
+/* Emit code that computes the address of the element at outer_at, inner_at; *out receives this address as an operand. */
 static bool element_address(struct decoder *d, struct rows_of_matrix *m, unsigned outer, unsigned inner, struct insn *out)
 {
 	const unsigned strides = m->inner_is_unit ? outer : inner, units = m->inner_is_unit ? inner : outer;
@@ -200,7 +200,7 @@ static bool element_address(struct decoder *d, struct rows_of_matrix *m, unsigne
 
 /* ---- the accesses ---------------------------------------------------------------------------------------------------- */
 
-/* Emit a load or store for each element of a register, because the elements are not contiguous in memory. */
+/* Emit a load or store for each element of a register, for elements that are not contiguous in memory. */
 static bool emit_parts(struct decoder *d, struct rows_of_matrix *m, const struct fragment *f, unsigned outer, unsigned inner, bool store,
 		       opref reg)
 {

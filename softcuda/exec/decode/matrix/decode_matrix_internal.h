@@ -1,4 +1,4 @@
-/* decode_matrix_internal.h — what decode_mma.c and decode_matrix.c share: shapes and types in the modifiers, registers. */
+/* decode_matrix_internal.h — helpers of decode_mma.c and decode_matrix.c, which read shapes, types and registers from an instruction. */
 #ifndef GPULOAD_SOFTCUDA_EXEC_DECODE_MATRIX_DECODE_MATRIX_INTERNAL_H
 #define GPULOAD_SOFTCUDA_EXEC_DECODE_MATRIX_DECODE_MATRIX_INTERNAL_H
 
@@ -6,7 +6,7 @@
 #include "softcuda/exec/matrix_internal.h"
 
 struct matrix_mods {
-	unsigned m, n, k;         /* the shape, as in .m16n8k16; 0: the modifiers name no shape */
+	unsigned m, n, k;         /* m, n and k of the shape, as in .m16n8k16; 0: no modifier gives a shape */
 	uint8_t type[4], n_types; /* values of enum matrix_type, in the order of the PTX text */
 	bool by_column[2];        /* true for .col, false for .row, in the order of the PTX text */
 	unsigned n_layouts;
@@ -15,8 +15,8 @@ void gpul_matrix_mods(const struct decoder *d, struct matrix_mods *out);
 
 /* Decode a list of at most `most` registers, or one register; *n receives their number. */
 bool gpul_matrix_registers(struct decoder *d, const gpul_ptx_operand *o, unsigned type, bool dest, opref *out, unsigned most, unsigned *n);
-unsigned gpul_matrix_register_type(unsigned type); /* returns .b32 or .b64 */
-/* Return the number of registers per lane of operand X of a tile, or, with 8 rows, of operand Y (softcuda/exec/matrix_internal.h). */
+unsigned gpul_matrix_register_type(unsigned type); /* returns the type .b32 or .b64 */
+/* Return the number of registers per lane of operand X (rows 8: Y) of a tile: see matrix_internal.h. */
 unsigned gpul_matrix_x_registers(unsigned rows, unsigned k, unsigned type);
 
 struct wmma_shape {
@@ -24,7 +24,7 @@ struct wmma_shape {
 	bool swapped;           /* the product is computed transposed: operand X of the tiles is B, and Y is A */
 	bool x_tiles;           /* true: the tiles have different X and share Y; false: different Y and share X */
 };
-bool gpul_wmma_shape(const struct matrix_mods *m, struct wmma_shape *out); /* false: not a shape of wmma */
+bool gpul_wmma_shape(const struct matrix_mods *m, struct wmma_shape *out); /* returns false if wmma has no such shape */
 
 bool gpul_decode_wmma_mma(struct decoder *d);
 

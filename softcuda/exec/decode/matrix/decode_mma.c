@@ -194,8 +194,8 @@ bool gpul_decode_mma(struct decoder *d)
 
 /* ---- wmma.mma ---------------------------------------------------------------------------------------------------- */
 
-/* Divide a wmma shape into tiles of 16 x 8: m16n16 has two tiles side by side, m32n8 two tiles one above the other, and m8n32 is
- * computed as the transpose of m32n8. */
+/* Divide a wmma shape into tiles of 16 x 8: m16n16 has two side by side, m32n8 two one above the other; m8n32 is computed as m32n8
+ * transposed. */
 bool gpul_wmma_shape(const struct matrix_mods *m, struct wmma_shape *out)
 {
 	*out = (struct wmma_shape){ .rows = m->m == 8 && m->n == 8 ? 8 : 16,
@@ -205,7 +205,7 @@ bool gpul_wmma_shape(const struct matrix_mods *m, struct wmma_shape *out)
 	return (m->m == 16 && m->n == 16) || (m->m == 32 && m->n == 8) || out->swapped || out->n_tiles == 1;
 }
 
-/* Set the registers of one tile, which are parts of the register lists of A, B, C and D. */
+/* Set the registers of one tile, which it takes from the register lists of A, B, C and D. */
 static void set_tile(struct mma_form *f, unsigned tile, const struct wmma_shape *s, const opref *a, const opref *b, const opref *c,
 		     const opref *d)
 {
@@ -230,7 +230,7 @@ bool gpul_decode_wmma_mma(struct decoder *d)
 	if (!f)
 		return false;
 	gpul_matrix_mods(d, &m);
-	if (m.n_types == 2) { /* only D and C have types: A and B are f16 */
+	if (m.n_types == 2) { /* the two types are those of D and C; A and B are f16 */
 		m.type[3] = m.type[1];
 		m.type[1] = m.type[2] = MATRIX_F16;
 		m.n_types = 4;
@@ -245,7 +245,7 @@ bool gpul_decode_wmma_mma(struct decoder *d)
 	if (n[0] != s.n_tiles * f->n_d || n[3] != s.n_tiles * f->n_c)
 		return gpul_decode_fail(d, GPUL_EFORMAT, "the number of registers does not fit the shape");
 	if (f->x_type == MATRIX_TF32)
-		f->sum.block = 4; /* sm_90 executes this wmma as two instructions, each of which adds 4 products */
+		f->sum.block = 4; /* sm_90 executes wmma with .tf32 as two instructions, each of which adds 4 products */
 	f->n_tiles = (uint8_t)s.n_tiles;
 	for (unsigned tile = 0; tile < s.n_tiles; tile++)
 		set_tile(f, tile, &s, a, b, c, to);

@@ -1,5 +1,5 @@
-/* decode_wgmma.c — decodes wgmma.mma_async; and wgmma.fence, commit_group and wait_group, which do nothing, because mma_async completes
- * when it is executed. */
+/* decode_wgmma.c — decodes wgmma.mma_async; and wgmma.fence, commit_group and wait_group, which do nothing, because mma_async is
+ * executed synchronously. */
 #include "softcuda/exec/decode/matrix/decode_matrix_internal.h"
 #include "softcuda/exec/wgmma_internal.h"
 
@@ -35,7 +35,7 @@ static bool small_constant(struct decoder *d, unsigned k, int64_t missing, int64
 	       gpul_decode_fail(d, GPUL_EFORMAT, "operand %u must be a constant", k + 1);
 }
 
-/* Decode scale-d, then the signs of A and B, then the transpose flags of the matrices that are in shared memory. */
+/* Decode the operands scale-d, the signs of A and B, and the transpose flags of the matrices in shared memory, in this order. */
 static bool decode_scales(struct decoder *d, unsigned first, struct wgmma_form *f)
 {
 	int64_t value[4];
@@ -54,8 +54,8 @@ static bool decode_scales(struct decoder *d, unsigned first, struct wgmma_form *
 	return gpul_operand_source(d, &always, GPUL_PTX_MOD_PRED, false, &f->scale_d);
 }
 
-/* Decode the register with the sparsity metadata, and the constant that selects which two of each four lanes have metadata; with
- * 1-byte elements, all lanes have metadata. */
+/* Decode the register with the sparsity metadata, and the constant that selects which two of every four lanes have it (1-byte
+ * elements: all four do). */
 static bool decode_sparsity(struct decoder *d, struct wgmma_form *f)
 {
 	const gpul_ptx_operand *selector = &d->operand[4];

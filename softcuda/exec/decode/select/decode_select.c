@@ -10,7 +10,7 @@ static const uint8_t form_bits[GPUL_PTX_N_MODS] = {
 	FORM_BITS(X)
 #undef X
 		[GPUL_PTX_MOD_OOB] = FORM_BIT_OOB + 1,
-	[GPUL_PTX_MOD_NaN] = FORM_BIT_NAN + 1, /* .NaN is a modifier of min and max; setp has .nan, which is another modifier */
+	[GPUL_PTX_MOD_NaN] = FORM_BIT_NAN + 1, /* min and max have .NaN, setp has .nan; these are different modifiers */
 };
 
 /* Return true for .u4, .s4, .u2 and .s2, the types of cvt.pack that registers cannot have. */

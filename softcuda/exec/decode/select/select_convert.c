@@ -11,7 +11,7 @@ static const struct {
 	{ GPUL_PTX_MOD_F64, KIND_F64 },
 };
 
-/* Packed types: a register holds two values. */
+/* Packed types: a register holds two values of the type. */
 static const struct {
 	uint16_t type;
 	uint8_t kind;
@@ -53,8 +53,8 @@ static uint8_t rounding_mode(uint64_t set)
 	return CONVERT_RN;
 }
 
-/* Conversions without modifiers that have vectorised handlers.  Conversion of an integer to a type of the same or a smaller width
- * truncates, whatever the signedness; conversion to a wider type sign- or zero-extends according to the source's type. */
+/* Conversions without modifiers that have vectorised handlers.  The conversion of an integer to a type of the same or a smaller width
+ * truncates, whether it is signed or not; conversion to a wider type sign- or zero-extends according to the source's type. */
 static const struct {
 	uint8_t to, from, round;
 	uint16_t op;
@@ -137,7 +137,7 @@ static uint16_t fast_operation(const struct conversion *cv)
 	return OP_CVT_ANY;
 }
 
-/* Check that the rounding fits the types.  All combinations that ptxas accepts must pass; one that ptxas rejects may pass, too. */
+/* Check that the rounding fits the types.  This accepts all combinations that ptxas accepts, and some that ptxas rejects. */
 static bool check_rounding(const struct form *form, const struct conversion *cv)
 {
 	const bool to_int = cv->to < KIND_F16, from_int = cv->from < KIND_F16;
@@ -153,7 +153,7 @@ static bool check_rounding(const struct form *form, const struct conversion *cv)
 	return true;
 }
 
-/* Return the operation of a conversion to or from a packed type. */
+/* Return the operation of a conversion to or from a packed type (two values in a register). */
 static uint16_t pair_operation(const struct conversion *cv, bool narrow)
 {
 	const bool nearest = cv->round == CONVERT_RN && !cv->sat && !cv->ftz;
@@ -189,7 +189,7 @@ static bool select_pair(const struct form *form, struct conversion *cv, struct s
 	return gpul_form_refuse(form, "cvt does not support this pair of types");
 }
 
-/* Select the operation of cvt.pack d, a, b{, c}.  Operand c, whose type .b32 comes last, exists if a and b become 8 bits or fewer. */
+/* Select the operation of cvt.pack d, a, b{, c}.  c exists if a and b become 8 bits or fewer; the last modifier is then its type, .b32. */
 static bool select_pack(const struct form *form, struct selection *out)
 {
 	const int to = kind_of(form->type[0]);

@@ -64,12 +64,12 @@ bool gpul_select_mov(const struct form *form, struct selection *out)
 
 struct comparable {
 	uint16_t type;
-	uint16_t plain;     /* operation without modifiers for .eq; .ne to .ge follow in the order of enum compare; 0: none */
-	uint16_t setp, set; /* operations for all modifiers */
+	uint16_t plain;     /* operation for .eq without modifiers; .ne to .ge follow in the order of enum compare; 0: none */
+	uint16_t setp, set; /* operations that support all modifiers */
 	uint8_t flags;
 };
 
-/* gpul_select_compare() computes an operation as plain + compare, so OPS_BY_COMPARE must have the order of enum compare. */
+/* gpul_select_compare() computes `plain` + comparison, so the operations (OPS_BY_COMPARE) must have the order of enum compare. */
 _Static_assert(OP_SETP_GE_U32 - OP_SETP_EQ_U32 == CMP_GE - CMP_EQ, "plain + compare");
 _Static_assert(OP_SETP_LT_F64 - OP_SETP_EQ_F64 == CMP_LT - CMP_EQ, "plain + compare");
 
@@ -124,7 +124,7 @@ static bool compare_operands(const struct form *form, const struct comparable *c
 	return gpul_form_operands(form, signature, out);
 }
 
-/* Set the type of the destination of set: u32, s32 or f32; if it compares 16-bit floats, the type can also be f16, bf16, u16 or s16. */
+/* Set the destination's type for a `set` instruction: u32, s32 or f32; if `set` compares 16-bit floats, also f16, bf16, u16 or s16. */
 static bool set_destination(const struct form *form, struct selection *out)
 {
 	const unsigned d = form->type[0];

@@ -1,7 +1,7 @@
 /* select_rules.c — the rules that select the operation of an arithmetic instruction by its types and modifiers.
  *
  * Columns: the members of struct rule (operation, types, required modifiers, optional modifiers, operands, flags, n).  The first rule
- * that matches is used, so operations for few modifiers (fast) come before those for all modifiers (slow). */
+ * that matches is used, so fast operations, which support few modifiers, come before slow ones, which support all modifiers. */
 #include "softcuda/exec/decode/form_internal.h"
 
 #define T(name) GPUL_PTX_MOD_##name
@@ -92,7 +92,7 @@ static const struct rule mad_rules[] = {
 	{ OP_MAD_WIDE_U32, { T(U32) }, HAS(WIDE), 0, "d=wwd", 0, 0 },
 	{ OP_MAD_WIDE_S32, { T(S32) }, HAS(WIDE), 0, "d=wwd", 0, 0 },
 	CARRY_MADS(0),
-	FLOATS(FMA, "f=fff", "g=ggg", "d=ddd"), /* since sm_20, mad.f32 computes the same as fma.f32 */
+	FLOATS(FMA, "f=fff", "g=ggg", "d=ddd"), /* mad.f32 computes the same as fma.f32 since sm_20 */
 };
 
 static const struct rule madc_rules[] = {
@@ -170,7 +170,7 @@ static const struct rule neg_rules[] = {
 		HALVES(op, HAS(FTZ) | HAS(NAN) | HAS(XORSIGN) | HAS(ABS), HAS(NAN) | HAS(XORSIGN) | HAS(ABS), "x=xx", "y=yy", "w=ww")
 static const struct rule min_rules[] = { CHOICE(MIN) };
 static const struct rule max_rules[] = { CHOICE(MAX) };
-/* min with three sources, which exists from sm_100 on. */
+/* The instruction min with three sources, which exists from sm_100 on. */
 static const struct rule min3_rules[] = {
 	{ OP_MIN3_F32, { T(F32) }, 0, HAS(FTZ) | HAS(NAN) | HAS(ABS), "f=fff", 0, 0 },
 };

@@ -19,7 +19,7 @@ static uint8_t video_flags(const struct form *form, bool is_set)
 {
 	const uint16_t *type = form->type;
 	uint8_t flags = form->set & HAS(SAT) ? VIDEO_SAT : 0;
-	if (type[0] == GPUL_PTX_MOD_S32) /* type[0] is the type of d; vset has none for d, so .min and .max compare by the type of a */
+	if (type[0] == GPUL_PTX_MOD_S32) /* the type of d; vset has none for d, so its .min and .max use that of a */
 		flags |= VIDEO_D_SIGNED;
 	if (type[is_set ? 0 : 1] == GPUL_PTX_MOD_S32)
 		flags |= VIDEO_A_SIGNED;
@@ -86,8 +86,8 @@ static bool select_scalar(const struct form *form, unsigned op, struct selection
 	return true;
 }
 
-/* Return the numbers of the bytes or halves that a selector such as .b7654 or .h10 names, 3 bits each, with part 0 in the lowest bits;
- * without a selector, the operand's parts in ascending order. */
+/* Return the numbers of the bytes or halves that a selector such as .b7654 or .h10 names, 3 bits each, the first in the lowest bits;
+ * without a selector, all parts of the operand in ascending order. */
 static uint32_t source_picks(const gpul_ptx_operand *o, unsigned parts, unsigned first)
 {
 	uint32_t picks = 0;
@@ -97,7 +97,7 @@ static uint32_t source_picks(const gpul_ptx_operand *o, unsigned parts, unsigned
 	return picks;
 }
 
-/* Return which bytes or halves of d are written, one bit each, by the selector .b3, .b310, .h1 ...; without a selector, all. */
+/* Return a mask of the bytes or halves of d that are written: those that the selector (.b3, .b310, .h1 ...) names, or all. */
 static uint8_t written_parts(const gpul_ptx_operand *d, unsigned parts)
 {
 	if (d->selector >= GPUL_PTX_SEL_B0 && d->selector <= GPUL_PTX_SEL_B3)

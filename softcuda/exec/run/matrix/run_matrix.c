@@ -5,7 +5,7 @@
 
 typedef uint16_t matrix16[8][8];
 
-/* Distribute a matrix among the lanes, two elements of a row in the word of each lane; matrix_of_words() does the reverse. */
+/* Distribute a matrix among the lanes: each lane gets a word with two elements of a row.  matrix_of_words() does the reverse. */
 static void words_of_matrix(matrix16 m, bool transposed, uint32_t word[LANES])
 {
 	for (unsigned l = 0; l < LANES; l++) {
@@ -26,7 +26,7 @@ static void matrix_of_words(const uint32_t word[LANES], bool transposed, matrix1
 		}
 }
 
-/* Convert the addresses of the matrix rows to pointers; true: a fault. */
+/* Convert the addresses of the matrix rows to pointers.  Returns true if an access faults. */
 static bool find_rows(struct warp_state *s, const struct insn *i, bool write, struct access *x)
 {
 	const uint32_t mask = s->w.mask;

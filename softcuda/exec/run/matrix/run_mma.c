@@ -1,4 +1,4 @@
-/* run_mma.c — mma and wmma of integers and bits, which are exact; of f64, where PTX defines the order of the sum; and mma.m8n8k4 of f16. */
+/* run_mma.c — mma and wmma of integers and bits (exact), of f64 (PTX defines the order of the sum), and mma.m8n8k4 of f16. */
 #include "softcuda/exec/matrix_internal.h"
 #include "softcuda/exec/run/half_internal.h"
 #include "softcuda/exec/run/run_internal.h"
@@ -138,7 +138,7 @@ struct quads {
 	float a[8][4], b[4][8], c[8][8], d[8][8];
 };
 
-/* Compute the row and column of the element of C or D that is number e of lane l. */
+/* Compute the row and column of element e of C or D in lane l. */
 static void place_of_sum(unsigned type, unsigned l, unsigned e, unsigned *row, unsigned *column)
 {
 	const unsigned half = l / 16 * 4;
@@ -174,7 +174,7 @@ static void load_quads(const struct warp *w, const struct mma_form *f, unsigned 
 	}
 }
 
-/* Compute mma.m8n8k4 in the same steps as sm_90, which has no such instruction: ptxas generates fma and add of f32. */
+/* Compute mma.m8n8k4 in the same steps as sm_90, for which ptxas generates fma and add instructions of f32. */
 static void multiply_quads(const struct mma_form *f, struct quads *q)
 {
 	for (unsigned r = 0; r < 8; r++)

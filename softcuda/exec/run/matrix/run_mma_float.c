@@ -1,9 +1,9 @@
-/* run_mma_float.c — mma and wmma of f16, bf16, tf32 and f8: registers become dense tiles, which mma_sum_internal.h multiplies and adds. */
+/* run_mma_float.c — mma and wmma of f16, bf16, tf32 and f8: converts registers to dense tiles for mma_sum_internal.h. */
 #include "softcuda/exec/run/mma_sum_internal.h"
 #include "softcuda/exec/run/run_internal.h"
 
-/* Return the position of element k in the order of the sum.  With f8, sm_90 first adds the products of the lower two bytes of each
- * register, then those of the upper two.  If X is sparse, two bytes cover four values of k. */
+/* Return the position at which the product for k is added to the sum.  With f8, sm_90 first adds the products of the lower two bytes
+ * of each register, then those of the upper two.  If X is sparse, two bytes cover four values of k. */
 static unsigned place_of(const struct mma_form *f, unsigned k)
 {
 	const unsigned n = f->sparse ? 4 : 2;

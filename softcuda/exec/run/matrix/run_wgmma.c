@@ -18,8 +18,8 @@ static bool read_piece(struct warp_state *s, const struct insn *i, uint32_t at, 
 	return true;
 }
 
-/* Read `rows` rows of A or columns of B, from `first` on; words[r] receives the `pieces` pieces of row r, in the order of k.  by_column:
- * elements with the same k are contiguous in memory; they have 16 bits. */
+/* Read `rows` rows of A or columns of B, from `first` on; words[r] receives the `pieces` 16-byte pieces of row r, in the order of k.
+ * by_column: elements with the same k are contiguous in memory; only 16-bit elements can be stored so. */
 static bool read_matrix(struct warp_state *s, const struct insn *i, uint64_t descriptor, bool by_column, unsigned first, unsigned rows,
 			unsigned pieces, uint32_t words[][MAX_WGMMA_WORDS])
 {
@@ -43,7 +43,7 @@ static bool read_matrix(struct warp_state *s, const struct insn *i, uint64_t des
 	return true;
 }
 
-/* Read the rows of A from registers: lane 4 g + t has elements of rows g and g + 8, as for mma. */
+/* Read the rows of A from registers: lane 4 g + t has elements of rows g and g + 8, as in mma. */
 static void read_registers(const struct warp *w, const struct wgmma_form *f, uint32_t words[TILE_ROWS][MAX_WGMMA_WORDS])
 {
 	for (unsigned r = 0; r < 4; r++)
@@ -72,8 +72,8 @@ static bool read_b(struct warp_state *s, const struct insn *i, uint32_t words[][
 
 /* ---- floating point ---------------------------------------------------------------------------------------------- */
 
-/* Convert elements to float: element k of row r is stored in x[k * stride + r], its exponent in e[k * stride + r].  If place is not NULL,
- * place[r * MAX_K + k] is used instead of k. */
+/* Convert elements to float: element k of row r is stored in x[k * stride + r], and its exponent in e[k * stride + r].  If place is
+ * not NULL, these indices have place[r * MAX_K + k] instead of k. */
 static void widen_rows(uint32_t words[][MAX_WGMMA_WORDS], unsigned rows, unsigned pieces, unsigned type, bool negate, struct operands *o,
 		       float *x, int32_t *e, unsigned stride, const uint8_t *place)
 {
@@ -114,7 +114,7 @@ static void widen_a(const struct warp *w, const struct wgmma_form *f, uint32_t w
 	widen_rows(words, TILE_ROWS, WGMMA_PIECES, f->a_type, f->negate_a, o, o->x[0], o->xe[0], TILE_ROWS, f->sparse ? place[0] : NULL);
 }
 
-/* Load the sums of eight columns from the registers, or store them there. */
+/* Load the sums of eight columns from registers if `add` is true; else set them to zero. */
 static void load_columns(const struct warp *w, const struct wgmma_form *f, unsigned tile, bool add, float d[TILE_COLUMNS][TILE_ROWS])
 {
 	const bool half = f->d_type == MATRIX_F16;
@@ -199,7 +199,7 @@ static int32_t multiply_words(const uint32_t *x, const uint32_t *y, unsigned n, 
 	return sum;
 }
 
-/* Expand a sparse A of 1-byte elements: move the stored elements to their columns, and set the others to zero. */
+/* Expand a sparse matrix A of 1-byte elements: move the stored elements to their columns, and set all other elements to zero. */
 static void spread_bytes(const struct warp *w, const struct wgmma_form *f, uint32_t a[TILE_ROWS][MAX_WGMMA_WORDS])
 {
 	for (unsigned r = 0; r < TILE_ROWS; r++) {

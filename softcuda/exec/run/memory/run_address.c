@@ -1,8 +1,8 @@
 /* run_address.c — handlers for copies between register widths and for addresses: cvta, isspacep, addresses of variables.
  *
- * A .shared address is an offset in the block's shared memory, a .local address an offset in the lane's local memory, a .param address an
- * offset in the kernel's parameters.  A generic address is a host address: it is equal to a .global or .const address; for the other
- * spaces, it is the host address of that memory (the window) + the offset. */
+ * A .shared address is an offset in the block's shared memory, a .local address an offset in the lane's local memory, a .param
+ * address an offset in the kernel's parameters.  A generic address is a host address: a .global or .const address is the same as its
+ * generic address; in the other spaces, the generic address is the host address of that memory (the window) + the offset. */
 #include "softcuda/exec/run/run_internal.h"
 
 #define COPY(name, to, to_type, from) \
@@ -55,7 +55,7 @@ HANDLER(LOCAL_ADDR_64)
 	return i + 1;
 }
 
-/* Return the host address of an address space's memory in lane 0; *stride: the distance to that of the next lane. */
+/* Return the host address of an address space's memory in lane 0; *stride: the distance to the next lane's memory, 0 if shared. */
 static uint64_t window_base(const struct warp_state *s, unsigned flags, uint64_t *stride)
 {
 	*stride = 0;
@@ -72,7 +72,7 @@ static uint64_t window_base(const struct warp_state *s, unsigned flags, uint64_t
 	}
 }
 
-/* ---- clusters: addresses of other blocks' shared memory, see struct cluster ----------------------------------------- */
+/* ---- clusters: addresses in the shared memory of other blocks (struct cluster in warp/warp_internal.h) --------------- */
 
 static const struct insn *peers_to_generic(struct warp *w, const struct insn *i)
 {
@@ -103,8 +103,7 @@ static const struct insn *peers_from_generic(struct warp *w, const struct insn *
 	return i + 1;
 }
 
-/* mapa d, a, b: a is the address of a shared variable in any block of the cluster; return its address in the block of rank b.  i->n: the
- * addresses are generic. */
+/* mapa d, a, b: return the address, in the block of rank b, of the shared variable at address a of any block.  i->n: generic addresses. */
 static uint64_t map_address(const struct warp_state *s, const struct insn *i, uint64_t at, uint32_t rank)
 {
 	const struct cluster *c = s->block->cluster;
@@ -153,7 +152,7 @@ HANDLER(CTARANK_64)
 	return i + 1;
 }
 
-/* Only the lower 32 bits of a .shared address are used, but all 64 of a .local address: measured on an H200. */
+/* As measured on an H200, only the lower 32 bits of a .shared address are used, but all 64 bits of a .local address. */
 HANDLER(TO_GENERIC)
 {
 	uint64_t stride, base = window_base(state_of(w), i->flags, &stride);

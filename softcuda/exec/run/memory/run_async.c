@@ -47,7 +47,7 @@ HANDLER(MBAR_ARRIVE)
 	return i + 1;
 }
 
-/* test_wait, try_wait: predicate d is true if the phase that b names has ended; b is the result of arrive, or the parity of the phase. */
+/* test_wait, try_wait: predicate d = the phase that b names has ended; b is the result of an arrive, or the phase's parity. */
 HANDLER(MBAR_TEST)
 {
 	struct warp_state *s = state_of(w);
@@ -79,8 +79,7 @@ HANDLER(MBAR_PENDING)
 
 /* ---- copies -------------------------------------------------------------------------------- */
 
-/* For the active lanes, copy `bytes` bytes at `offset` from both addresses.  Returns NULL, or, after a fault, what the handler must
- * return. */
+/* For the active lanes, copy `bytes` bytes; `offset` is added to both addresses.  Returns NULL, or, after a fault, the handler's result. */
 static const struct insn *copy_piece(struct warp_state *s, const struct async_copy *c, unsigned bytes, uint32_t offset)
 {
 	struct insn to = c->to, from = c->from;
@@ -108,8 +107,7 @@ static uint32_t source_bytes_of(const struct warp *w, const struct async_copy *c
 	return n < bytes ? n : bytes;
 }
 
-/* For one lane, copy n bytes, and fill the rest of `bytes` bytes with 0.  It copies byte by byte, because the source may end after n
- * bytes. */
+/* For one lane, copy n bytes, and zero the rest of `bytes` bytes.  Bytes are copied singly, because the source may end after n bytes. */
 static const struct insn *copy_part(struct warp_state *s, const struct async_copy *c, unsigned bytes, uint32_t n)
 {
 	static const uint8_t zeros[16];
@@ -170,7 +168,7 @@ static const struct insn *bulk_copy(struct warp_state *s, const struct async_cop
 	return complete_bytes(s, c, bytes);
 }
 
-/* cp.reduce for one lane: apply the atomic operation to each element of the destination, with the source's element as operand. */
+/* cp.reduce for one lane: apply the atomic operation to each element of the destination, with the element of the source as operand. */
 static const struct insn *bulk_reduce(struct warp_state *s, const struct async_copy *c, uint32_t bytes)
 {
 	const unsigned lane = first_lane(s->w.mask), n = c->element_bytes;

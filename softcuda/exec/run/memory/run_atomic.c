@@ -1,5 +1,5 @@
-/* run_atomic.c — handlers of atom and red: one atomic operation per lane, in the order of lanes, or a single one if all lanes access the
- * same address.
+/* run_atomic.c — handlers of atom and red: one atomic operation per lane, in the order of lanes, or a single one for all lanes if
+ * they access the same address.
  *
  * All warps of a block run on one thread, so shared memory needs no atomic instruction; for global memory and
  * generic addresses the compiler's atomics are used.  Every memory order is executed as acq_rel, which
@@ -8,8 +8,8 @@
 #include "softcuda/exec/run/run_internal.h"
 #include "softcuda/exec/warp/access_internal.h"
 
-/* Returns true if all active lanes access the same address, as when threads increment a counter.  Inactive lanes are no exception, because
- * resolve() gives them the offset of an active lane. */
+/* Returns true if all active lanes access the same address, as when threads increment a counter.  The loop can include inactive
+ * lanes, because resolve() gives them the offset of an active lane. */
 static inline bool lanes_meet(enum shape shape, const struct access *x)
 {
 	int32_t differ = 0;
@@ -21,7 +21,7 @@ static inline bool lanes_meet(enum shape shape, const struct access *x)
 	return !differ;
 }
 
-/* For lanes that access the same address p: apply the operation of each lane to a local variable, in lane order; update memory once. */
+/* For lanes that access the same address p: apply each lane's operation, in lane order, to a local variable; then update memory once. */
 #define UPDATE_ONCE(type, p, d, bv, cv, update) \
 	do { \
 		type before[LANES], seen = __atomic_load_n(p, __ATOMIC_RELAXED), next; \
@@ -39,7 +39,7 @@ static inline bool lanes_meet(enum shape shape, const struct access *x)
 		FOR_LANES(l, w, (d)[l] = before[l]); \
 	} while (0)
 
-/* Define a handler; `update` computes the new value from the old value `old`, and the operands b and c of lane l. */
+/* Define a handler; the expression `update` computes the new value from the old one (`old`), and from the operands b and c of lane l. */
 #define ATOMIC(name, type, update) \
 	HANDLER(ATOM_##name) \
 	{ \
@@ -87,7 +87,7 @@ static inline bool lanes_meet(enum shape shape, const struct access *x)
 		return i + 1; \
 	}
 
-/* Like ATOMIC, for operations that the CPU has as one instruction (builtin), which is used unless all lanes access the same address. */
+/* Like ATOMIC, for operations for which the CPU has an instruction (builtin); it is used unless all lanes access the same address. */
 #define FETCH(name, type, update, builtin) \
 	HANDLER(ATOM_##name) \
 	{ \
@@ -158,7 +158,7 @@ ATOMIC(DEC_U32, uint32_t, old == 0 || old > b ? b : old - 1)
 
 /* ---- floating point -------------------------------------------------------------------------- */
 
-/* PTX ISA 9.7.13.5: f32 adds on global memory flush subnormals to zero, those on shared memory do not. */
+/* PTX ISA 9.7.13.5: f32 additions in global memory flush subnormals to zero, those in shared memory do not. */
 static uint32_t add_f32(uint32_t a, uint32_t b, bool flushes)
 {
 	const float x = float_of(a), y = float_of(b);
@@ -176,7 +176,7 @@ static uint64_t add_f64(uint64_t a, uint64_t b)
 ATOMIC(ADD_F32, uint32_t, add_f32(old, b, !shared))
 ATOMIC(ADD_F64, uint64_t, add_f64(old, b))
 
-/* Add two f16 or bf16: the sum in double is exact or not near a tie, and is rounded to odd, so that the final rounding is correct. */
+/* Add two f16 or bf16: their sum in double is exact, or not near a tie, and rounded to odd, so that the final rounding is correct. */
 static float sum_of_halves(float a, float b)
 {
 	return odd_float((double)a + (double)b);
@@ -209,7 +209,7 @@ ATOMIC(ADD_BF16X2, uint32_t, PAIR(brain_op, sum_of_halves))
 ATOMIC(MIN_BF16X2, uint32_t, PAIR(brain_op, min_f32))
 ATOMIC(MAX_BF16X2, uint32_t, PAIR(brain_op, max_f32))
 
-/* ---- 128 bits: a register is 32 low words, then 32 high words ------------------------------------ */
+/* ---- 128 bits: a register has the 64-bit low words of 32 lanes, then their high words ------------------------------------ */
 
 __extension__ typedef unsigned __int128 uint128;
 typedef uint128 wide __attribute__((may_alias));
@@ -220,7 +220,7 @@ static inline uint128 wide_at(const struct warp *w, opref r, unsigned l)
 }
 
 #if defined(__x86_64__) && defined(__GNUC__)
-/* Compare and exchange 16 bytes by cmpxchg16b, which nearly all x86-64 CPUs have; for the builtin, compilers call a library function. */
+/* Compare and exchange 16 bytes by cmpxchg16b, which nearly all x86-64 CPUs have.  Compiler builtins may call a library instead. */
 static bool swap_wide(wide *p, uint128 *old, uint128 new)
 {
 	uint64_t lo = (uint64_t)*old, hi = (uint64_t)(*old >> 64);

@@ -1,4 +1,4 @@
-/* run_load.c — handlers of ld, and of prefetch. */
+/* run_load.c — handlers of ld and prefetch. */
 #if defined(__AVX2__)
 #include <immintrin.h>
 #endif
@@ -6,8 +6,8 @@
 #include "softcuda/exec/run/run_internal.h"
 #include "softcuda/exec/warp/access_internal.h"
 
-/* Load the word at address (at + offset[l]) for each lane l.  Compilers do not use gather instructions, which are faster here, because
- * the offsets are already in memory. */
+/* Load the word at address (at + offset[l]) for each lane l.  Intrinsics are used because compilers generate no gather instruction;
+ * it is faster here, because the offsets are already in memory. */
 static inline void gather_32(uint32_t to[LANES], const uint8_t *at, const int32_t offset[LANES])
 {
 #if defined(__AVX512F__)
@@ -40,7 +40,7 @@ static inline void gather_64(uint64_t to[LANES], const uint8_t *at, const int32_
 #endif
 }
 
-/* Load the active lanes of d from addresses of one kind (enum shape in access_internal.h); memory: the type in memory. */
+/* Load the active lanes of register d.  One macro per kind of addresses (enum shape, access_internal.h); memory: type in memory. */
 #define LOAD_SAME(w, d, memory, at) \
 	do { \
 		const memory same_ = *(const MEMORY_TYPE(memory) *)(const void *)(at); \
@@ -117,7 +117,7 @@ static inline void store_to_lane(struct warp *w, uint32_t kind, opref d, unsigne
 	}
 }
 
-/* Load element e of each lane's vector; x->at: address of lane 0's vector, or of the vector of all lanes (SHAPE_SAME). */
+/* Load element e of each lane's vector; x->at is the address of lane 0's vector; with SHAPE_SAME, all lanes load that vector. */
 static void load_element(struct warp *w, const struct insn *i, enum shape shape, const struct access *x, unsigned e)
 {
 	const opref to = OPLIST(w, i->d)[e];
@@ -216,7 +216,7 @@ static void copy_relaxed(void *to, const void *from, unsigned bytes)
 	}
 }
 
-/* Load n elements of one lane, from the last to the first, but 16 bytes by one move instruction. */
+/* Load n elements of one lane, from the last to the first; a vector of 16 bytes is loaded by one move instruction. */
 static inline void load_lane(struct warp *w, const struct insn *i, const opref *list, unsigned bytes, unsigned n, unsigned l,
 			     const uint8_t *from)
 {
@@ -236,7 +236,7 @@ static inline void load_lane(struct warp *w, const struct insn *i, const opref *
 	NEXT_ACCESS(memory_order_acquire);
 }
 
-/* Load 16 bytes for each lane in order[], from the last to the first lane, into n registers of type T. */
+/* Load 16 bytes into n registers of type T for each lane in order[], beginning with the last lane of the array. */
 #define LOAD_WHOLE(T, n) \
 	do { \
 		T *d[n], part[n]; \
@@ -318,7 +318,7 @@ HANDLER(LDO)
 	return i + 1;
 }
 
-/* Load a kernel parameter by its name, so that all lanes load the same address; decoding has checked the offset. */
+/* Load a kernel parameter by its name, so that all lanes load from the same address.  Decoding has checked that the offset is valid. */
 HANDLER(LD_PARAM)
 {
 	const uint8_t *from = state_of(w)->params + i->imm;
@@ -341,7 +341,7 @@ HANDLER(LD_PARAM)
 	return i + 1;
 }
 
-/* Prefetch hints have no effect; their address need not be accessible. */
+/* Prefetch hints have no effect; the address of a prefetch may even be invalid. */
 HANDLER(PREFETCH)
 {
 	(void)w;

@@ -1,4 +1,4 @@
-/* run_multimem.c — handlers of multimem (../../multimem_internal.h): for each lane, for the copy of each device of the multicast team. */
+/* run_multimem.c — handlers of multimem (../../multimem_internal.h): for each lane, they access the copies of all devices. */
 #include "softcuda/exec/multimem_internal.h"
 #include "softcuda/exec/run/half_internal.h"
 #include "softcuda/exec/run/run_internal.h"
@@ -20,7 +20,7 @@ static inline uint64_t add_f64(uint64_t a, uint64_t b)
 	return isnan(x) ? 0xfff8000000000000u : bits_of64(x);
 }
 
-/* The sum in double is exact or not near a tie, and is rounded to odd, so that the final rounding is correct. */
+/* Add two f16 or bf16: the sum in double is exact, or not near a tie, and rounded to odd, so that the final rounding is correct. */
 static inline float sum_of_halves(float a, float b)
 {
 	return odd_float((double)a + (double)b);
@@ -45,8 +45,8 @@ static inline uint8_t small_op(uint8_t a, uint8_t b, binary *f, const struct sma
 
 /* ---- whole vectors --------------------------------------------------------------------------- */
 
-/* Load a vector by one move instruction, so that no thread sees a part of another's store.  With ThreadSanitizer, which does not treat a
- * move of 16 bytes as atomic, 16 bytes take two moves. */
+/* Load a vector by one move instruction, so that no thread reads only a part of what another thread stores.  With ThreadSanitizer,
+ * which does not treat a move of 16 bytes as atomic, 16 bytes take two moves. */
 static inline void load_vector(uint8_t *to, const uint8_t *from, unsigned bytes)
 {
 	if (bytes == WHOLE_BYTES) {
@@ -93,7 +93,7 @@ static void combine(unsigned operation, uint8_t *sum, const uint8_t *more, unsig
 	}
 }
 
-/* *to = operation(*to, more) in memory, atomically for each element: PTX does not require more (PTX ISA 9.0, 9.7.9.14). */
+/* *to = operation(*to, more) in memory, atomically for each element, but not for the whole vector (PTX ISA 9.0, 9.7.9.14). */
 static void update(unsigned operation, uint8_t *to, const uint8_t *more, unsigned bytes)
 {
 	switch (operation) {
@@ -148,7 +148,7 @@ static void narrow_sums(unsigned operation, uint8_t *to, const float *sum, unsig
 
 /* ---- handlers ---------------------------------------------------------------------------------- */
 
-/* Return the devices' copies of one lane's vector; NULL: a fault, and the handler must return *stop. */
+/* Find the copies of one lane's vector on all devices.  Returns NULL after a fault; the handler must then return *stop. */
 static const struct copies_slot *find_copies(struct warp_state *s, const struct insn *i, unsigned lane, bool write, uint64_t *offset,
 					     const struct insn **stop)
 {

@@ -1,6 +1,6 @@
 /* run_stack.c — handlers of alloca, stacksave and stackrestore: local memory above a frame's variables, PTX ISA 9.7.15.
  *
- * All lanes of a frame have the same top of the stack, so an alloca takes the memory of the lane that needs most in every lane. */
+ * All lanes of a frame have the same top of the stack, so an alloca allocates the largest size that any lane requests in every lane. */
 #include "softcuda/exec/run/run_internal.h"
 
 static uint64_t operand_of_lane(const struct warp *w, const struct insn *i, opref r, unsigned lane)
@@ -49,8 +49,8 @@ HANDLER(STACKSAVE)
 	return i + 1;
 }
 
-/* The memory is freed only if all lanes of the call execute stackrestore together, because other lanes may still use theirs; if they are
- * diverged, it is freed at the return. */
+/* The memory is freed only if all lanes of the call execute stackrestore together, because the other lanes may still use their
+ * memory; if the lanes have diverged, it is freed when the function returns. */
 HANDLER(STACKRESTORE)
 {
 	struct frame *f = state_of(w)->frame;

@@ -2,7 +2,8 @@
 #include "softcuda/exec/run/run_internal.h"
 #include "softcuda/exec/warp/access_internal.h"
 
-/* Resolve the addresses of a store.  A store counts as progress of the warp, except to local memory, where a polling loop may count. */
+/* Resolve the addresses of a store.  The store counts as progress of the warp, unless it is to local memory, where a polling loop may
+ * keep a counter. */
 static inline enum shape resolve_store(struct warp *w, const struct insn *i, unsigned bytes, struct access *x)
 {
 	enum shape shape;
@@ -94,7 +95,7 @@ static void store_relaxed(uint8_t *to, const uint8_t *part, unsigned bytes)
 	}
 }
 
-/* Store n elements of one lane, from the first to the last, but 16 bytes by one move instruction. */
+/* Store n elements of one lane, from the first to the last; a vector of 16 bytes is stored by one move instruction. */
 static inline void store_lane(struct warp *w, const struct insn *i, const opref *list, unsigned bytes, unsigned n, unsigned l, uint8_t *to)
 {
 	_Alignas(16) uint8_t part[64];
@@ -114,7 +115,7 @@ static inline void store_lane(struct warp *w, const struct insn *i, const opref 
 	}
 }
 
-/* Store 16 bytes for each lane in order[], from the first to the last lane, from n registers of type T. */
+/* Store 16 bytes from n registers of type T for each lane in order[], beginning with the first lane of the array. */
 #define STORE_WHOLE(T, n) \
 	do { \
 		const T *b[n]; \
@@ -186,7 +187,7 @@ HANDLER(STV)
 	return i + 1;
 }
 
-/* Ordered stores: volatile, relaxed, release. */
+/* Handle volatile, relaxed and release stores. */
 HANDLER(STO)
 {
 	struct access x;
@@ -197,7 +198,7 @@ HANDLER(STO)
 	if (i->flags & FLAG_RELEASE)
 		THREAD_FENCE(memory_order_release);
 	store_lanes(w, i, shape, &x);
-	/* only a store to a word that the warp has not accessed recently counts as progress, because polling loops may store, too */
+	/* only a store to a word that the warp has not accessed recently counts as progress, because polling loops may also store */
 	watch_word(state_of(w), x.each[first_lane(w->mask)]);
 	return i + 1;
 }

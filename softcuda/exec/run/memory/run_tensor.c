@@ -13,7 +13,7 @@ struct transfer {
 	const struct insn *i;
 	unsigned lane;
 	struct tensor_box box;
-	uint8_t *shared; /* shared memory of the block that contains the box */
+	uint8_t *shared; /* the shared memory that contains the box */
 	uint32_t to;     /* offset of the box in shared memory */
 };
 
@@ -33,7 +33,7 @@ static void move_bytes(const struct transfer *t, uint32_t offset, uint8_t *data,
 	}
 }
 
-/* Fill bytes outside of the tensor with 0 or NaN.  For NaN, an H200 writes 0x7ff7 to each 16 bits, whatever the type. */
+/* Fill bytes outside of the tensor with 0 or NaN.  For NaN, an H200 writes 0x7ff7 to each 16 bits, for all types. */
 static void fill_bytes(const struct transfer *t, uint32_t offset, uint32_t bytes)
 {
 	const gpul_tensor_map *m = t->box.map;
@@ -55,7 +55,7 @@ static bool may_access(const struct transfer *t, const struct tensor_row *r, boo
 	return false;
 }
 
-/* Round to TF32 as tensor loads of an H200 do: to nearest, with 10 fraction bits and only one NaN. */
+/* Round to TF32 as tensor loads of an H200 do: to nearest, with 10 fraction bits, and with the same bits for every NaN. */
 static uint32_t round_tf32(uint32_t bits)
 {
 	const uint32_t magnitude = bits & 0x7fffffff;
@@ -94,8 +94,8 @@ static bool load_row(const struct transfer *t, const struct tensor_row *r)
 	return true;
 }
 
-/* At the end of a tensor row, an H200 stores or reduces the whole last 16-byte piece, even if only part of it is inside of the tensor.
- * Return the row with this piece, unless the kernel may not access it. */
+/* At the end of a tensor row, an H200 stores or reduces the whole last 16-byte piece, even if only part of it is inside of the
+ * tensor. Return the row extended to the end of this piece, if the kernel may access it. */
 static struct tensor_row whole_pieces(const struct transfer *t, const struct tensor_row *r)
 {
 	const uint32_t e = t->box.element_bytes, rest = t->box.row_elements - r->skip, n = (r->n * e + PIECE - 1) / PIECE * PIECE / e;
@@ -174,7 +174,8 @@ static bool read_map(struct transfer *t)
 	return false;
 }
 
-/* Find the box in shared memory, of block `other` if it is not NULL, else of the block that the address names; false: a fault. */
+/* Find the box in shared memory, which is that of block `other`, or, if this is NULL, that of the block to which the address belongs.
+ * Returns false after a fault. */
 static bool find_shared(struct transfer *t, const struct block *other)
 {
 	const struct tensor_copy *c = t->i->object;

@@ -29,7 +29,7 @@ class MemoryView {
 		this.scroller.measure();
 	}
 
-	// The address after the last byte of shared memory that the block accesses.
+	// Return the address after the last byte of shared memory that the block accesses.
 	used(block) {
 		let end = 0;
 

@@ -1,4 +1,4 @@
-// play.js — the time line, the keys, and links to an instruction.
+// play.js — handles the time line, the keyboard, and links to an instruction.
 
 class Player {
 	constructor(trace) {
@@ -31,7 +31,7 @@ class Player {
 			history.replaceState(null, "", hash);
 	}
 
-	// The next instruction in a direction for which accept() is true; if there is none, the current one.
+	// Return the next instruction in a direction for which accept() is true; if there is none, the current one.
 	search(direction, accept) {
 		for (let t = this.t + direction; t >= 0 && t < this.trace.n; t += direction)
 			if (accept(t))
@@ -97,7 +97,7 @@ class Player {
 			return;
 		this.due += Math.max(0, now - this.began) / 1000 * Number(this.find("speed").value);
 		this.began = now;
-		// At up to 60 steps a second, every step is shown; at higher speeds, some are skipped.
+		// tick() is called for each frame, about 60 times a second; at a higher speed, some instructions are not shown.
 		const n = Math.floor(this.due);
 		this.due -= n;
 		if (n) {

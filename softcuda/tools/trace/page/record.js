@@ -40,7 +40,7 @@ class Reader {
 		}
 	}
 
-	// Read the values of lanes `on` into out: 32 words, and 32 high words if bytes is 8.
+	// Read the values of the lanes in the mask `on` into out: 32 words, then 32 high words if bytes is 8.
 	lanes(out, bytes, on) {
 		const kind = this.byte();
 
@@ -180,7 +180,7 @@ class Trace {
 			this.access(reader, warp, t);
 	}
 
-	// The registers of a function at a call depth in a warp.
+	// Return the registers of a function that a warp executes at a call depth.
 	frame(warp, func, depth) {
 		const key = (warp * 256 + depth) * 65536 + func;
 		let frame = this.frames.get(key);
@@ -292,7 +292,7 @@ class Trace {
 		warp.block.times.push(t);
 	}
 
-	// The words of the registers that a store writes to memory, for each register 32 lanes.
+	// Return the registers that a store writes to memory: {from, offset} for each word; from[offset + l] is the word of lane l.
 	storedParts(row, frame, warp) {
 		return row.stored.flatMap((flat) => {
 			const from = this.register(frame, warp.func, flat);

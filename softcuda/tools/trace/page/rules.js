@@ -21,7 +21,7 @@ function setBig(out, lane, x) {
 	out[32 + lane] = Number(x >> 32n & 0xffffffffn);
 }
 
-// The high word of the product of two words.
+// Return the high word of the product of two words.
 function highProduct(a, b) {
 	const a0 = a & 0xffff, a1 = a >>> 16, b0 = b & 0xffff, b1 = b >>> 16;
 	const middle = a1 * b0 + (a0 * b0 >>> 16) , rest = a0 * b1 + (middle & 0xffff);
@@ -29,7 +29,7 @@ function highProduct(a, b) {
 	return a1 * b1 + Math.floor(middle / 65536) + Math.floor(rest / 65536);
 }
 
-// a * b + c with one rounding: the sum in doubles, rounded to odd, and then to a float (Boldo and Melquiond, 2008).
+// Return a * b + c with one rounding: the sum is rounded to odd as a double, then to a float (Boldo and Melquiond, 2008).
 function fusedFloat(a, b, c) {
 	const product = a * b, sum = product + c;  // the product of two floats is exact
 	const part = sum - product, error = product - (sum - part) + (c - part);
@@ -54,7 +54,7 @@ function lop3(a, b, c, table) {
 	return out;
 }
 
-// Rules on words: 32-bit sources and a 32-bit result.
+// Rules with 32-bit sources and a 32-bit result.
 const wordRules = {
 	MOV_16: (a) => a, CVT_U32_U16: (a) => a, CVT_16_32: (a) => a, MOV_32: (a) => a,
 	ADD_32: (a, b) => a + b, SUB_32: (a, b) => a - b, MUL_32: Math.imul, MAD_32: (a, b, c) => Math.imul(a, b) + c, NEG_32: (a) => -a,
@@ -76,7 +76,7 @@ const wordRules = {
 	FMA_F32: (a, b, c) => fromFloat(fusedFloat(toFloat(a), toFloat(b), toFloat(c))), SQRT_F32: (a) => fromFloat(Math.sqrt(toFloat(a))),
 };
 
-// Sums and products with their errors, and a sum that is rounded to odd: as in trace_predict.c.
+// Rounding errors of sums and products, and a sum rounded to odd, as in trace_predict.c.
 function sumError(a, b, sum) {
 	const part = sum - a;
 	return a - (sum - part) + (b - part);
@@ -127,7 +127,7 @@ function setSum(out, lane, low, high, addLow, addHigh) {
 	setWords(out, lane, sum, high + addHigh + (sum > 0xffffffff ? 1 : 0));
 }
 
-// The low 64 bits of a product, as [low, high].
+// Return the low 64 bits of a product, as [low, high].
 function product64(a, b, l) {
 	const low = a[l], other = b[l];
 
@@ -175,7 +175,7 @@ const mixedRules = {
 	CVT_F32_F64: (out, l, a) => { out[l] = fromFloat(toDouble(a[l], a[32 + l])); },
 };
 
-// Apply a rule for the lanes `on`; sources are registers.
+// Apply a rule to the lanes in the mask `on`; sources are registers.
 function applyRule(name, out, sources, on, imm) {
 	const [a, b, c] = sources;
 	const word = wordRules[name], double = doubleRules[name], mixed = mixedRules[name];

@@ -1,6 +1,6 @@
-// state.js — the state of the kernel after instruction t has been executed.
+// state.js — computes the state of the kernel after instruction t has been executed.
 
-// How many elements of a sorted list are at most t; step: number of elements in one group.
+// Return how many groups of a list, each of `step` elements, begin with a number <= t; the groups are sorted.
 function countUpTo(list, t, step = 1) {
 	let low = 0, high = list.length / step;
 
@@ -21,14 +21,14 @@ class State {
 	opcodeAt(t) { return this.rowAt(t).text.replace(/^@\S+ /, ""); }
 	warpAt(t) { return this.trace.warps[this.trace.warp[t]]; }
 
-	// The last instruction of the warp up to t; -1: none.
+	// Return the last instruction that the warp has executed up to t; -1: none.
 	lastOf(warp, t) {
 		const k = countUpTo(warp.events, t);
 		return k ? warp.events[k - 1] : -1;
 	}
 
-	// For each lane: [state, instruction that it executed last].
-	//   run: executed the instruction; false: its guard was false; apart: other lanes of the warp run; barrier: waits at a barrier; ended; none
+	// Return [state, last instruction] for each lane.  States: run: executed the warp's last instruction; false: its guard was false;
+	// apart: only other lanes executed the warp's last instruction; barrier: waits at a barrier; ended; none: executed nothing.
 	lanes(warp, t) {
 		const trace = this.trace, out = Array.from({ length: 32 }, () => ["none", -1]), k = countUpTo(warp.events, t);
 		let rest = 0xffffffff >>> 0;
@@ -52,7 +52,7 @@ class State {
 		return /^exit\b/.test(this.opcodeAt(t)) || (this.trace.depth[t] === 0 && /^ret\b/.test(this.opcodeAt(t)));
 	}
 
-	// True: the instruction is a barrier that has not completed at t.
+	// Returns true if the instruction is a barrier that has not completed at t.
 	waitsAt(warp, at, t) {
 		const text = this.opcodeAt(at), list = this.trace.barriers;
 
@@ -64,7 +64,7 @@ class State {
 		return true;
 	}
 
-	// The values of a register at t: a copy of 32 (64, 128, or 1) words, and the instruction that wrote it; null: not written.
+	// Return a register's value at t, 32 (64, 128, or 1) words, and the instruction that wrote it; null: not written yet.
 	register(warp, func, depth, flat, t) {
 		const frame = this.trace.frames.get((warp * 256 + depth) * 65536 + func), list = frame && frame.writes[flat];
 		const k = list ? countUpTo(list, t, 2) : 0;
@@ -75,7 +75,7 @@ class State {
 		return { words: this.trace.values.at.subarray(at, at + words), by: list[2 * k - 2] };
 	}
 
-	// The registers that the warp's current function has written; at most the `most` that were written last.
+	// Return the registers that the warp's current function has written; if more than `most`, those written last.
 	registers(t, most) {
 		const trace = this.trace, func = trace.func[t], warp = trace.warp[t], depth = trace.depth[t], out = [];
 
@@ -90,7 +90,7 @@ class State {
 		return { list: out.filter((r) => r.by >= oldest), n: out.length };
 	}
 
-	// Shared memory of a block at t, and which words the instruction t reads or writes.
+	// Return the shared memory of a block at t, and which words instruction t reads or writes.
 	shared(block, t) {
 		const k = countUpTo(block.times, t);
 
@@ -114,7 +114,7 @@ function doubleText(x) {
 	return Object.is(x, -0) ? "-0" : String(x);
 }
 
-// Uses the smallest number of digits (7, 8 or 9) that distinguishes the float from its neighbours, as in decimals.c.
+// Write a float with the smallest number of digits (7, 8 or 9) that distinguishes the float from its neighbours, as in decimals.c.
 function floatText(x) {
 	let digits = Math.abs(x) < 16777216 ? 7 : 9;
 
@@ -156,7 +156,7 @@ function isRow64(words, on, first, last) {
 	return true;
 }
 
-// "0, 4 ... 124"; null: the values are not an arithmetic sequence.
+// Return a text such as "0, 4 ... 124"; null: the values are not an arithmetic sequence.
 function rowText(r, on) {
 	const words = r.words, first = 31 - Math.clz32(on & -on), second = first + 1, last = 31 - Math.clz32(on);
 	const mask = r.bytes === 2 ? 0xffff : 0xffffffff, step = words[second] - words[first];
@@ -169,7 +169,7 @@ function rowText(r, on) {
 	return `${laneText(r, first)}, ${laneText(r, second)} ... ${laneText(r, last)}`;
 }
 
-// All lanes in short form, as in the text of a trace: "7", "0, 4 ... 124", or one by one.
+// Return the values of all lanes as in a text trace: "7" if all are equal, "0, 4 ... 124", or one by one.
 function lanesText(r, on) {
 	if (r.bytes === 0)
 		return "{" + ((r.words[0] & on) >>> 0).toString(16).padStart(8, "0") + "}";

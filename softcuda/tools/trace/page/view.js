@@ -1,4 +1,4 @@
-// view.js — source, PTX, warps and registers on the page; each part updates only elements that have changed.
+// view.js — shows source, PTX, warps and registers on the page, and updates only elements that have changed.
 
 const SIGNS = { run: "●", false: "○", apart: "", barrier: "‖", ended: "×", none: "·" };
 const MEANINGS = [["run", "executes"], ["false", "guard is false"], ["apart", "waits for other lanes of the warp"], ["barrier", "waits at a barrier"],
@@ -53,7 +53,7 @@ class Scroller {
 	}
 }
 
-// A list of lines, one of which is marked.
+// A list of source or PTX lines; the line of the current instruction is marked.
 class Code {
 	constructor(box, heading) {
 		Object.assign(this, { box, heading, shown: null, now: null, lines: [], index: 0 });
@@ -87,7 +87,7 @@ class Code {
 		this.scroller.show(line);
 	}
 
-	// Lines around the marked one: only these are printed on paper.
+	// Select the lines near the marked line; only these are printed on paper.
 	near() {
 		const index = this.index;
 
