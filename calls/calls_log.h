@@ -29,11 +29,11 @@ enum {
 	CALLS_MAX_ELEMENTS = 8, /* maximum number of recorded elements of an array */
 	CALLS_MAX_PIECE = 1024,
 };
-#define CALLS_CUT    (UINT64_C(1) << 32) /* flag of a piece: the string or array is longer than the recorded part */
+#define CALLS_CUT    (UINT64_C(1) << 32) /* flag of a piece: only the beginning of the string or array is recorded */
 #define CALLS_ABSENT (UINT64_C(1) << 33) /* flag of a piece: the pointer is NULL, or its memory cannot be read */
 
 enum calls_record_kind { CALLS_ENTER, CALLS_EXIT, CALLS_PAD };
-/* CALLS_HIDDEN: the call is recorded, because it names a kernel, but the log does not show it. */
+/* CALLS_HIDDEN: the call is recorded because it names a kernel, but the log does not show the call. */
 enum calls_wish { CALLS_IGNORED, CALLS_WANTED, CALLS_HIDDEN };
 enum calls_slot_state { CALLS_SLOT_FREE, CALLS_SLOT_CLAIMED, CALLS_SLOT_ACTIVE, CALLS_SLOT_CLOSED };
 

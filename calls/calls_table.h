@@ -20,9 +20,9 @@ enum calls_kind {
 	CALLS_FLAGS, /* constants combined by bitwise OR */
 	CALLS_FLOAT,
 	CALLS_CHARS, /* an array of char that contains a string */
-	CALLS_BYTES, /* other memory; shown as hexadecimal digits */
+	CALLS_BYTES, /* memory of unknown type, which the log shows as hexadecimal digits */
 	CALLS_STRUCT,
-	CALLS_TEXT, /* const char *; the string itself is recorded */
+	CALLS_TEXT, /* const char *; the string is recorded instead of its address */
 };
 
 enum calls_capture {
@@ -57,9 +57,9 @@ struct calls_field {
 struct calls_param {
 	const char *name;
 	const struct calls_type *type;
-	const struct calls_type *pointee; /* type of one captured element; NULL: nothing or a string is captured */
+	const struct calls_type *pointee; /* type of one captured element; NULL: a string is captured, or nothing */
 	uint8_t capture;                  /* a value of enum calls_capture */
-	int8_t count;                     /* index of the parameter with the number of elements; -1: there is one element */
+	int8_t count;                     /* index of the parameter that contains the number of elements; -1: there is one element */
 	uint8_t word;                     /* index of the parameter's first 8-byte word among the arguments */
 	bool is_kernel;                   /* the parameter is the handle of a kernel, or the address of its host function */
 };

@@ -7,7 +7,7 @@ bool gpul_array_reserve(void *pointer, size_t n, size_t *room, size_t element_by
 {
 	char *at;
 
-	memcpy(&at, pointer, sizeof at); /* memcpy(), because the caller's pointer has another type: a cast would break strict aliasing */
+	memcpy(&at, pointer, sizeof at); /* memcpy(), because a cast of the caller's pointer would break strict aliasing */
 	if (n == *room) {
 		size_t wanted = *room ? *room + *room / 2 + 1 : 8;
 		size_t bytes;

@@ -98,8 +98,7 @@ static uint64_t hash_of(const char *line)
 	return h;
 }
 
-/* Return true if a mistake must be shown: its line is new and within the limit, or is the first one beyond the limit, for which
- * *is_last is set. */
+/* Return true if a mistake must be shown: its line is new, and within the limit or the first one beyond it; *is_last: it is beyond it. */
 static bool is_new_mistake(const char *line, bool *is_last)
 {
 	const uint64_t h = hash_of(line);

@@ -6,7 +6,7 @@
  *     the software driver   blocks wait for blocks that cannot start; a barrier number above 15; machine code
  *     nvidia/redirect       a CUDA runtime in a program, whose calls cannot be redirected
  *
- * The software driver and the runtime also explain a program's mistakes, such as a launch with too many threads.
+ * The software driver and the runtime also log explanations of a program's mistakes, such as a launch with too many threads.
  * GPULOAD_LOG=off|notice|info|debug sets the level; gpul_log_to() sends the lines to a program's own log. */
 #ifndef GPULOAD_CORE_LOG_H
 #define GPULOAD_CORE_LOG_H
@@ -38,7 +38,7 @@ void gpul_log_lines(gpul_log_level level, const char *module, const char *text);
  * others. */
 void gpul_log_mistake(const char *module, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* True if the next mistake will be logged, unless its line was logged before. */
+/* True if the next mistake will be logged, provided that its line is new. */
 bool gpul_log_shows_mistakes(void);
 
 /* True if lines of this level are shown; otherwise the caller need not compose them. */

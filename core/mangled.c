@@ -1,6 +1,6 @@
 /* mangled.c — estimates the length of a demangled name without demangling it.
  *
- *     _Z1f 1aIiiE S_IS0_S0_E S_IS1_S1_E ...      each part contains the part before it twice
+ *     _Z1f 1aIiiE S_IS0_S0_E S_IS1_S1_E ...      each part contains the previous part twice
  *
  * A name of 300 characters can demangle to gigabytes, and __cxa_demangle has no limit.  This parser reads the name as the demangler
  * does, but computes lengths instead of text: a back reference has the length of the part that it refers to.
@@ -13,7 +13,7 @@
 #include <string.h>
 
 enum { MAX_PARTS = 4096, MAX_ARGS = 64, MAX_DEPTH = 200 };
-#define MAX_LENGTH ((uint64_t)1 << 40) /* larger lengths are reduced to this one, so that sums do not overflow */
+#define MAX_LENGTH ((uint64_t)1 << 40) /* larger lengths are replaced by this value, so that sums do not overflow */
 
 typedef struct walk {
 	const char *p;
@@ -232,7 +232,7 @@ static uint64_t parse_array(walk *w)
 	return saturating_add(parse_type(w), 16);
 }
 
-static uint64_t parse_d(walk *w) /* Dp, Dt, DT, Dv, or a built-in type that begins with D */
+static uint64_t parse_d(walk *w) /* parses Dp, Dt, DT, Dv, or a built-in type that begins with D */
 {
 	char c = w->p[1];
 

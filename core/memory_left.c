@@ -90,7 +90,7 @@ static uint64_t swap_left(const struct version *v, const char *folder, uint64_t 
 	return less(less(limit, used), v->swap_has_memory ? memory_left : 0);
 }
 
-/* Store the control group of this folder in *out if less memory is left in it than in *out so far.  swap_bytes: the free swap of
+/* If less memory is left in the control group of this folder than in the one in *out, store it in *out.  swap_bytes: free swap of
  * the machine. */
 static void consider_group(const struct version *v, const char *root, const char *folder, uint64_t swap_bytes, gpul_memory_left *out)
 {
@@ -102,7 +102,7 @@ static void consider_group(const struct version *v, const char *root, const char
 		return;
 	(void)read_number(folder, v->used, &counted);
 	if (less(limit, counted) >= out->left_bytes)
-		return; /* returned before memory.stat is read, because reading it takes long */
+		return; /* return before memory.stat is read, because reading it takes long */
 	read_fields(folder, "memory.stat", &v->freeable, 1, &freeable);
 	used = less(counted, freeable);
 	left = less(limit, used) + smaller(swap_bytes, swap_left(v, folder, less(limit, counted)));
@@ -115,7 +115,7 @@ static void consider_group(const struct version *v, const char *root, const char
 	       (n < sizeof out->where ? n : sizeof out->where - 1) + 1);
 }
 
-/* ---- the groups around the process -------------------------------------------------------------- */
+/* ---- the control groups that contain the process ------------------------------------------------ */
 
 /* True if text is an element of a list such as "rw,memory". */
 static bool list_has(const char *list, const char *text)
@@ -151,8 +151,8 @@ static bool own_group(const struct version *v, const char *root, char path[PATH_
 	return found;
 }
 
-/* Consider the control group and its ancestors, up to the mount point.  In a container, the mount may show only the hierarchy below
- * some group; if the path does not start with that group, the mount point is the process's own group. */
+/* Consider the control group and all its ancestors, up to the mount point.  In a container, the mount may show only a part of the
+ * hierarchy: if the path does not begin with the root of this part, the mount point is the process's own group. */
 static void consider_ancestors(const struct version *v, const char *root, const char *mount_point, const char *mount_root, const char *path,
 			       uint64_t swap_bytes, gpul_memory_left *out)
 {
@@ -221,7 +221,7 @@ bool gpul_memory_find_left(const char *root, gpul_memory_left *out)
 					   .is_machine = true,
 					   .where = "/proc/meminfo" };
 	consider_mounts(root, *swap_kib << 10, out);
-	/* If /proc hides the mounts, the own control group of a container is usually here. */
+	/* if /proc hides the mounts, the control group of a container is usually mounted here */
 	snprintf(folder, sizeof folder, "%s/sys/fs/cgroup", root);
 	consider_group(&versions[0], root, folder, *swap_kib << 10, out);
 	return out->left_bytes != UINT64_MAX;

@@ -38,7 +38,7 @@ bool gpul_memory_find_left(const char *root, gpul_memory_left *out);
 
 /** Check that a buffer fits into the memory that is left.
  *
- * @what   what needs the memory, for the message: "memfd memory"
+ * @what   for the message: the purpose of the memory, such as "memfd memory"
  * @bytes  the size of the buffer; sizes below 4 MiB are not checked, because a check takes 0.1 ms
  * Errors  GPUL_ENOMEM the text has the size, the limit, the memory in use, and the file that contains the limit */
 gpul_status gpul_memory_check(const char *what, size_t bytes, gpul_error *err);

@@ -7,7 +7,7 @@
 #include <immintrin.h>
 #endif
 
-enum { BLOCK_BYTES = 64, MANY_BLOCKS = 64 /* cpuid takes as long as some blocks */ };
+enum { BLOCK_BYTES = 64, MANY_BLOCKS = 64 /* for fewer blocks, asking the CPU for its features takes too long */ };
 
 /* FIPS 180-4, 4.2.2: the first 32 bits of the fractional parts of the cube roots of the first 64 primes */
 static const uint32_t K[64] = {
@@ -49,8 +49,8 @@ static uint32_t sigma1(uint32_t x)
 	return rotr(x, 17) ^ rotr(x, 19) ^ x >> 10;
 }
 
-/* Do one step of 6.2.2.  The standard moves a to b, b to c and so on after each step.  Here the values stay in place: in step i of
- * eight, a has index -i mod 8, which is a constant after the loop is unrolled. */
+/* Do step i of 6.2.2.  In the standard, each step moves a to b, b to c and so on.  Here the values stay in place, and their index
+ * changes: a has index -i mod 8, which is a constant after the loop is unrolled. */
 static inline void do_round(uint32_t v[8], unsigned i, uint32_t kw)
 {
 	uint32_t *a = &v[-i & 7], *b = &v[(1 - i) & 7], *c = &v[(2 - i) & 7], *d = &v[(3 - i) & 7];
@@ -93,7 +93,7 @@ __attribute__((target("sha,sse4.1"))) static void compress_x86(uint32_t state[8]
 	__m128i abef = abef_before, cdgh = cdgh_before, w[4];
 
 #pragma GCC unroll 16
-	for (int t = 0; t < 16; t++) { /* four rounds each */
+	for (int t = 0; t < 16; t++) { /* each iteration does four rounds */
 		__m128i *now = &w[t & 3], kw;
 
 		if (t < 4)
@@ -120,7 +120,7 @@ static bool has_sha_instructions(void)
 }
 #endif
 
-/* Add whole blocks. */
+/* Add whole blocks; for many blocks, use the SHA instructions if the CPU has them. */
 static void compress_all(uint32_t state[8], const unsigned char *block, size_t n_blocks)
 {
 	void (*one)(uint32_t[8], const unsigned char *) = compress;

@@ -14,9 +14,9 @@ extern "C" {
  * turn a into b.  Of longer names only the first 255 bytes are compared. */
 size_t gpul_text_distance(const char *a, const char *b);
 
-/** Return the entry of names that is nearest to a misspelt name by gpul_text_distance(), if the distance is at most 1
- * or a third of the longer name's length; else the only entry that starts with name.  NULL: no such entry.  If several are
- * equally near, the first.  Borrowed from names. */
+/** Return the entry of names that is nearest to a misspelt name by gpul_text_distance(), if the distance is at most 1 or a third of
+ * the longer name's length; else the only entry that starts with name; else NULL.  Of equally near entries, the first is returned.
+ * The result is borrowed from names. */
 const char *gpul_text_nearest(const char *name, const char *const *names, size_t n_names);
 
 /** Read a number of bytes: decimal digits, optionally followed by K, M, G or T (powers of 1024).  Returns false for other text, or if

@@ -16,8 +16,8 @@
 #define GPUL_LIBDIR "/usr/local/lib/gpuload"
 #endif
 
-/* Called for each place where a library may be, in order; true ends the search.  A path without a slash is one that
- * dlopen() searches for in LD_LIBRARY_PATH and ldconfig's folders. */
+/* Called for each place where a library may be, in order; true ends the search.  For a path without a slash, dlopen() searches
+ * LD_LIBRARY_PATH and the folders of ldconfig. */
 typedef bool visitor(const char *path, void *found);
 
 static bool try_folder(const char *folder, const char *const *names, visitor *visit, void *found)

@@ -4,8 +4,8 @@
 
 #include "driver/driver.h"
 
-/* Fill the table from an opened shared object; an entry point that it lacks gets a function that returns
- * CUDA_ERROR_NOT_SUPPORTED.  Errors: GPUL_EUNSUPPORTED when it is not a CUDA driver. */
+/* Fill the table from an opened shared object.  An entry point that the object lacks gets a function that returns
+ * CUDA_ERROR_NOT_SUPPORTED. Errors: GPUL_EUNSUPPORTED the object is not a CUDA driver. */
 gpul_status gpul_driver_fill(void *handle, const char *path, gpul_driver *out, gpul_error *err);
 
 enum { GPUL_MAX_CANDIDATES = 9 };

@@ -14,14 +14,14 @@ static const struct {
 	{ "cuEventElapsedTime_v2", "cuEventElapsedTime" }, /* CUDA 12.8 added v2 */
 };
 
-/* In <cuda.h> cuMemAlloc is a macro for cuMemAlloc_v2.  EXPANDED() expands it before TEXT() makes a string: that is the name of the
- * version whose type the table's field has. */
+/* In <cuda.h> cuMemAlloc is a macro for cuMemAlloc_v2.  EXPANDED() expands the macro before TEXT() makes a string of it, so the
+ * string names the version for which the field of the table has the right type. */
 #define TEXT(x)     #x
 #define EXPANDED(x) TEXT(x)
 static const struct entry {
 	const char *name;  /* name of the exported function: "cuMemAlloc_v2" */
 	const char *plain; /* name in the manual: "cuMemAlloc" */
-	size_t offset;     /* offset of its field in gpul_driver */
+	size_t offset;     /* offset in gpul_driver of the field for this function */
 } entries[] = {
 #define X(fn) { EXPANDED(fn), #fn, offsetof(gpul_driver, fn) },
 	GPUL_DRIVER_CALLS(X)
@@ -29,8 +29,8 @@ static const struct entry {
 };
 enum { N_ENTRIES = sizeof entries / sizeof entries[0] };
 
-/* This function is in the table for each entry point that the driver lacks.  Callers pass arguments that it does not declare, which
- * is safe, because in the calling conventions of x86-64 and arm64 the caller removes them. */
+/* The table contains this function for each entry point that the driver lacks.  It is called with arguments that it does not
+ * declare, which is safe, because in the calling conventions of x86-64 and arm64 the caller removes them. */
 static CUresult CUDAAPI missing_entry(void)
 {
 	return CUDA_ERROR_NOT_SUPPORTED;

@@ -11,12 +11,12 @@
 #include "core/log.h"
 #include "driver/driver_internal.h"
 
-/* An open driver.  It is never closed, because its threads would then run unmapped code. */
+/* An open driver.  It is never closed, because the driver's own threads would then run unmapped code. */
 struct opened {
 	bool ready;
 	gpul_driver table;
 	char *path;
-	char *environment[3]; /* table.open_env points to it */
+	char *environment[3]; /* settings for child processes ("NAME=value"); table.open_env points to this array */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects the variables below */
@@ -119,7 +119,7 @@ static gpul_status open_nvidia(gpul_error *err)
 			 shadowed ? "the libcuda.so.1 on the library path is gpuload's software driver, not NVIDIA's driver" : why);
 }
 
-/* dlopen() the first candidate that exists.  If that fails, report the failure without trying later candidates, so that a broken
+/* dlopen() the first candidate that exists.  If dlopen() fails, report that, and try no later candidate, so that a broken
  * installation does not silently use another driver. */
 static void *open_first_candidate(char *const paths[], int n, const char **path, gpul_error *err)
 {

@@ -17,7 +17,7 @@ static bool add_candidate(char *paths[], int *n, const char *folder, const char 
 	return *n < GPUL_MAX_CANDIDATES && asprintf(&paths[*n], "%s%s", folder, below) >= 0 && ++*n;
 }
 
-/* The path of the software driver in the build folder of this code: a program that is linked with its archives may be anywhere. */
+/* The software driver in gpuload's build folder, for programs that are linked with gpuload's archives and may be in any folder. */
 #ifndef GPUL_BUILT_DRIVER
 #define GPUL_BUILT_DRIVER ""
 #endif
@@ -33,7 +33,7 @@ int gpul_driver_soft_candidates(char *paths[GPUL_MAX_CANDIDATES])
 		return n; /* the user gave this path, so it is the only candidate */
 	}
 	if (gpul_own_folder(folder, sizeof folder)) {
-		/* The possible layouts: a build folder; an installed program; an installed library; a folder with copies of all files. */
+		/* The possible layouts: a build folder; an installed program; an installed library; one folder that contains all files. */
 		add_candidate(paths, &n, folder, "/softcuda/libcuda-soft.so");
 		add_candidate(paths, &n, folder, "/../lib/gpuload/libcuda-soft.so");
 		add_candidate(paths, &n, folder, "/gpuload/libcuda-soft.so");

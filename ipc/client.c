@@ -1,4 +1,4 @@
-/* client.c — the attacher's side of a lease: attaches, maps the offer, watches the owner, detaches. */
+/* client.c — the process that uses memory of an owner: connects to the owner, maps the memory, watches the owner, and detaches. */
 #include "ipc/client_internal.h"
 
 #include <errno.h>
@@ -59,8 +59,8 @@ static gpul_status watch_fd(gpul_ipc_client *c, int fd, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* Use a socket of the caller.  The owner of such a socket sends its credentials with the OFFER, because SO_PEERCRED would identify
- * the process that created the socket pair. */
+/* Use a socket that the caller provides. The owner sends its credentials with the OFFER, because SO_PEERCRED of a socket pair
+ * identifies the process that created the pair. */
 static gpul_status adopt_socket(gpul_ipc_client *c, gpul_error *err)
 {
 	c->owner = (struct gpul_ipc_identity){ .uid = geteuid(), .pidfd = -1 };
@@ -78,7 +78,7 @@ static gpul_status send_hello(gpul_ipc_client *c, const gpul_ipc_client_options 
 		       : gpul_ipc_send(c->socket, &c->hello, sizeof c->hello, -1, err);
 	if (st)
 		return st;
-	/* Create these descriptors after HELLO was sent, in the time that the owner needs for its reply. */
+	/* create these descriptors after HELLO was sent, while the owner prepares its reply */
 	c->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (c->epoll < 0)
 		return gpul_fail(err, GPUL_ESYS, errno, "epoll_create1: %s", strerror(errno));
@@ -194,7 +194,7 @@ static void send_refused(gpul_ipc_client *c, const gpul_error *why)
 	(void)gpul_ipc_send(c->socket, &m, sizeof m, -1, NULL);
 }
 
-/* Stop polling the owner's socket and process: their descriptors would otherwise stay readable. */
+/* Stop polling the owner's socket and pidfd, which stay readable after the owner has ended. */
 static void end_lease(gpul_ipc_client *c)
 {
 	(void)epoll_ctl(c->epoll, EPOLL_CTL_DEL, c->socket, NULL);
@@ -297,7 +297,7 @@ gpul_status gpul_ipc_client_next(gpul_ipc_client *c, int timeout_ms, gpul_ipc_ev
 		int n = epoll_wait(c->epoll, &ready, 1, gpul_ipc_left_ms(begun_ns, timeout_ms));
 
 		if (n <= 0)
-			break; /* a time-out; or a signal, which the caller may have to handle */
+			break; /* a time-out, or a signal, which the caller may have to handle */
 		st = receive_from_owner(c, ready.data.fd != c->socket, out, err);
 	}
 	return st;

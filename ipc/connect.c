@@ -1,4 +1,4 @@
-/* connect.c — connects to an owner, to attach or to query. */
+/* connect.c — connects to the socket of an owner, to attach to its memory or to query it. */
 #include "ipc/client_internal.h"
 #include "ipc/place.h"
 

@@ -1,4 +1,4 @@
-/* control.c — CPU threads' operations on the abort word and the step counters. */
+/* control.c — functions for CPU threads that access the abort word and the step counters of a control page. */
 #include "ipc/control.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 
 enum { SPIN_NS = 20 * 1000, YIELD_NS = 200 * 1000, NAP_NS = 50 * 1000 };
 
-/* How to access a view's control page: through the mapping on the CPU, or by copies on a stream. */
+/* How to access the control page of a view: through the mapping on the CPU, or by copies on a stream. */
 struct page {
 	struct gpul_ipc_control *cpu; /* CPU address of the page; NULL: the CPU accesses it by copies */
 	const gpul_driver *drv;
@@ -40,8 +40,8 @@ static gpul_status copy_to(const struct page *p, size_t offset, const void *from
 
 /* ---- access by the CPU or by copies ---------------------------------------------------------- */
 
-/* Create a stream for this access; that takes less time than one copy, and a stream shared by several calls would need protection
- * from other threads and contexts. */
+/* Create a stream for this access, because a stream shared by several calls would have to be protected from other threads and
+ * contexts; creating one takes less time than one copy. */
 static gpul_status open_page(const gpul_ipc_view *v, struct page *out, gpul_error *err)
 {
 	*out = (struct page){ .cpu = v->control, .drv = v->drv, .gpu = v->control_gpu };

@@ -11,8 +11,8 @@
  *                     gpul_ipc_post(control, 1, 1);
  *     }
  *
- * control.h declares these functions for the CPU, and explains the words.  Memory order: PTX ISA, Memory Consistency Model; a block
- * barrier before a release or after an acquire extends it to the other threads of the block (causality order). */
+ * control.h declares these functions for the CPU, and explains the words of the page.  Memory order: PTX ISA, Memory Consistency
+ * Model; a block barrier before a release or after an acquire extends it to the other threads of the block (causality order). */
 #ifndef GPULOAD_IPC_CONTROL_DEVICE_CUH
 #define GPULOAD_IPC_CONTROL_DEVICE_CUH
 
@@ -68,9 +68,9 @@ static __device__ __forceinline__ void gpul_ipc_post(struct gpul_ipc_control *co
 	asm volatile("st.release.sys.u64 [%0], %1;" ::"l"(&control->step[step].value), "l"(value) : "memory");
 }
 
-/* Wait until step counter `step` (less than GPUL_IPC_N_STEPS) is at least value; called by one thread, or by all
- * threads of a warp.  A counter that has reached the value gives REACHED even if the abort word is set.  timeout_ns
- * ~0ull: no time-out, only the abort word ends the wait. */
+/* Wait until step counter `step` (less than GPUL_IPC_N_STEPS) is at least value.  Called by one thread, or by all threads of a
+ * warp. Returns REACHED if the counter has reached the value, even if the abort word is set.  timeout_ns ~0ull: no time-out; only
+ * the abort word ends the wait. */
 static __device__ inline enum gpul_ipc_waited gpul_ipc_wait(const struct gpul_ipc_control *control, unsigned step, unsigned long long value,
 							    unsigned long long timeout_ns)
 {

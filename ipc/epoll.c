@@ -23,7 +23,7 @@ void gpul_ipc_epoll_set_timer(gpul_ipc_server *s, uint64_t at_ns)
 {
 	struct itimerspec t = { .it_value = { .tv_sec = (time_t)(at_ns / 1000000000), .tv_nsec = (long)(at_ns % 1000000000) } };
 
-	/* Do not postpone the timer: if it expires too early, that costs one check of the deadlines, while setting it for every
+	/* Do not postpone the timer: if it expires too early, the deadlines are checked once more, but setting it for each
 	 * connection would cost a system call each. */
 	if (s->timer_ns && s->timer_ns <= at_ns)
 		return;

@@ -189,7 +189,7 @@ void gpul_ipc_name_release(struct gpul_ipc_name *name)
 {
 	if (name->lock_fd < 0)
 		return;
-	/* Both files are removed while the lock is held.  A file that cannot be removed is replaced by the next owner. */
+	/* Both files are removed while the lock is held.  If a file cannot be removed, the next owner of the name replaces it. */
 	if (name->has_socket)
 		(void)unlink(name->socket);
 	(void)unlink(name->lock);

@@ -87,7 +87,7 @@ static gpul_status fill_share(gpul_ipc_server *s, const gpul_ipc_server_options 
 	return GPUL_OK;
 }
 
-/* Check the offer with the function that peers use, so that wrong options are reported to the owner instead of each peer. */
+/* Check the offer with the function that peers use, so that wrong options are reported once to the owner, and not to each peer. */
 static gpul_status check_offer(const gpul_ipc_server *s, gpul_error *err)
 {
 	gpul_error why = { 0 };

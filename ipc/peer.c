@@ -58,7 +58,7 @@ static void report_peer_end(gpul_ipc_server *s, struct peer *p, const char *what
 {
 	gpul_error why = { 0 };
 
-	if (p->state == PEER_GREETING) { /* the peer only tested whether an owner listens: no event */
+	if (p->state == PEER_GREETING) { /* the peer only tested whether an owner listens, so there is no event */
 		free_peer(s, p);
 		return;
 	}
@@ -214,11 +214,11 @@ static bool receive_from_peer(gpul_ipc_server *s, struct peer *p, gpul_ipc_event
 	int fd;
 
 	if (p->state == PEER_GREETING && handle_attached_first(s, out))
-		return true; /* the event is reported first; p's HELLO is read later, because its socket stays readable */
+		return true; /* report this event first; p's HELLO is read later, because its socket stays readable */
 	switch (gpul_ipc_receive(p->socket, &m, &fd, p->signs && p->state == PEER_GREETING ? &p->who : NULL, &why)) {
 	case GOT_MESSAGE:
 		if (fd >= 0)
-			close(fd); /* p has sent an OFFER, but only owners send them */
+			close(fd); /* p has sent an OFFER with a descriptor, although only owners send OFFER */
 		handle_message(s, p, &m, out);
 		return true;
 	case GOT_BAD:

@@ -21,7 +21,7 @@
 
 enum {
 	STEP_MS = 1000,
-	MAX_SOURCES = 64, /* largest number of events that a call with timeout_ms 0 handles */
+	MAX_SOURCES = 64, /* maximum number of events that one call with timeout_ms 0 handles */
 	OUT_OF_FDS_MS = 50,
 	NS_PER_MS = 1000000,
 };
@@ -132,7 +132,7 @@ static void accept_connection(gpul_ipc_server *s, gpul_ipc_event *out)
 	if (fd >= 0) {
 		gpul_ipc_peer_begin(s, fd, false, out);
 	} else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
-		/* Stop accepting for a while: the pending connection keeps the listener readable, so that the loop would spin. */
+		/* Stop accepting for a while: the pending connection keeps the listening socket readable, so the loop would spin. */
 		gpul_log(GPUL_LOG_INFO, "ipc", "cannot accept connections on %s for now: %s", s->name.socket, strerror(errno));
 		gpul_ipc_epoll_listen(s, false);
 		s->listen_again_ns = gpul_clock_ns() + OUT_OF_FDS_MS * NS_PER_MS;
@@ -167,8 +167,7 @@ static void handle_timer(gpul_ipc_server *s, gpul_ipc_event *out)
 	if (!late)
 		return;
 	gpul_ipc_peer_late(s, late, out);
-	if (late->state != PEER_FREE && late->deadline_ns) /* `late` has begun its next handshake step, or another peer was
-							    * handled instead of it */
+	if (late->state != PEER_FREE && late->deadline_ns) /* `late` has begun its next handshake step, or another peer was handled first */
 		gpul_ipc_epoll_set_timer(s, late->deadline_ns);
 }
 

@@ -12,7 +12,7 @@
 #include "ipc/server.h"
 #include "ipc/socket_internal.h"
 
-/* Room for 64 attached peers, and for 64 connections in the state GREETING; if these are full, the oldest is dropped for a new one. */
+/* Room for 64 attached peers, and for 64 connections in the state GREETING.  If these are full, a new connection replaces the oldest. */
 enum { N_CONNECTIONS = 2 * GPUL_IPC_MAX_PEERS };
 
 enum peer_state { PEER_FREE, PEER_GREETING, PEER_MAPPING, PEER_ATTACHED };
@@ -21,7 +21,7 @@ struct peer {
 	enum peer_state state;
 	int socket;
 	struct gpul_ipc_identity who;
-	bool signs;           /* added by gpul_ipc_server_add(): the peer sends its credentials with HELLO */
+	bool signs;           /* added by gpul_ipc_server_add(), so the peer sends its credentials with HELLO */
 	int slot;             /* -1: no slot yet */
 	uint64_t deadline_ns; /* deadline of this handshake step; 0: none */
 	uint64_t since_ns;    /* time of accept(); once the peer is attached, the time of attaching */

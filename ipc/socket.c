@@ -1,8 +1,8 @@
 /* socket.c — sends and receives messages with descriptors, and identifies the process at the other end of a socket.
  *
- * The kernel installs as many received descriptors as the control buffer has room for.  Because of alignment, a buffer for one int
- * has room for two, so code that reads only the first would leak the second.  So this buffer has room for all 253 descriptors that
- * a message can carry, and unexpected descriptors are closed. */
+ * The kernel installs as many received descriptors as fit into the control buffer. Because of alignment, a buffer for one int holds
+ * two, so code that reads only the first would leak the second. So the buffer here holds all 253 descriptors that a message can
+ * carry, and unexpected descriptors are closed. */
 #include "ipc/socket_internal.h"
 
 #include <errno.h>
@@ -14,14 +14,14 @@
 
 #include "core/clock.h"
 
-/* Linux's limit SCM_MAX_FD */
+/* the same number as SCM_MAX_FD, a limit of Linux */
 enum { MAX_FDS = 253 };
 
 #ifndef SO_PEERPIDFD
 #if defined __hppa__ || defined __sparc__
 #error "add the value of SO_PEERPIDFD for this architecture"
 #endif
-#define SO_PEERPIDFD 77 /* Linux 6.5 */
+#define SO_PEERPIDFD 77 /* since Linux 6.5 */
 #endif
 
 static gpul_status send_packet(int socket, struct msghdr *m, gpul_error *err)

@@ -32,7 +32,7 @@ gpul_ipc_got gpul_ipc_receive(int socket, gpul_ipc_message *out, int *fd, struct
 
 /* Identify the process at the other end: pid and uid; pidfd is -1.  uid is -1 if the system call failed. */
 struct gpul_ipc_identity gpul_ipc_identify(int socket);
-/** Prepare a socket of the caller: set close-on-exec, and make messages carry their sender's credentials.
+/** Prepare a socket that the caller provides: set close-on-exec, and make messages carry their sender's credentials.
  *
  * @socket  borrowed
  * Errors  GPUL_EINVAL not a Unix socket of type SEQPACKET; GPUL_ESYS

@@ -1,4 +1,4 @@
-/* view.c — makes the view of mapped memory, and names events. */
+/* view.c — fills in the gpul_ipc_view of mapped memory, and gives the names of events. */
 #include "ipc/wire_internal.h"
 
 #include <string.h>

@@ -37,7 +37,7 @@ static gpul_status check_hello(gpul_ipc_message *m, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* Check that the elements fit into the bytes: a program that uses the shape must not read beyond them. */
+/* Check that the elements fit into the bytes, because a program that uses the shape must not read beyond them. */
 static gpul_status check_shape(const struct wire_share *s, gpul_error *err)
 {
 	uint64_t n_bytes = 1, item = 0;

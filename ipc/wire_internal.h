@@ -64,7 +64,7 @@ _Static_assert(sizeof(struct wire_hello) == 312, "as drawn");
  * 72     88            96       128       144      152           156     160 */
 struct wire_share {
 	unsigned char id[16];
-	uint64_t generation;          /* of two owners of the same name, the later one has the larger number */
+	uint64_t generation;          /* time of the offer (gpul_clock_ns()): grows from each owner of a name to the next */
 	uint64_t mapped_bytes, bytes; /* size of the mapping; size of the user's data, which follows the control page */
 	uint64_t granularity_bytes;
 	uint32_t kind; /* a value of gpul_mem_kind */

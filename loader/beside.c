@@ -1,7 +1,7 @@
-/* beside.c — infers the signature of machine code from PTX in the same fatbin: the same source, compiled for other devices.
+/* beside.c — infers the signature of machine code from PTX in the same fatbin, compiled from the same source for other devices.
  *
- * The PTX is not run, and its code may differ (#if __CUDA_ARCH__), but its kernels have the same
- * declarations, so their parameter sizes must match.  It is parsed when it is first needed. */
+ * The PTX is not run, and its code may differ (#if __CUDA_ARCH__), but its kernels have the same declarations, so their parameter
+ * sizes must match.  The PTX is parsed when it is first needed. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,7 +50,7 @@ gpul_signature *gpul_beside_signature(const gpul_kernel *k)
 
 	if (m->beside_text && !m->beside) {
 		(void)gpul_ptx_parse(m->beside_text, strlen(m->beside_text), "PTX", &m->beside, NULL);
-		free(m->beside_text); /* parse it only once, even if it fails */
+		free(m->beside_text); /* this clears the text, so that it is parsed only once, even if parsing fails */
 		m->beside_text = NULL;
 	}
 	f = m->beside ? gpul_ptx_find_func(m->beside, k->name) : NULL;

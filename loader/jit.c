@@ -129,7 +129,7 @@ gpul_status gpul_jit_load(gpul_module *m, const gpul_code *code, const gpul_load
 	if (m->drv->name_images)
 		m->drv->name_images(code->name);
 	r = m->drv->cuLibraryLoadData(&m->library, code->bytes, keys, values, n, NULL, NULL, 0);
-	if (r == CUDA_SUCCESS) /* NVIDIA's driver may compile, and write the log, only now */
+	if (r == CUDA_SUCCESS) /* NVIDIA's driver may compile the PTX, and write the log, only in this call */
 		r = m->drv->cuLibraryGetModule(&compiled, m->library);
 
 	log[sizeof log - 1] = info[sizeof info - 1] = '\0';

@@ -16,7 +16,7 @@ static const gpul_load_options defaults;
 
 /* ---- text -------------------------------------------------------------------------- */
 
-/* Report the only image to options->explain (gpuload run --explain), although there was no choice. */
+/* Report a source's only image to options->explain (gpuload run --explain), although there was nothing to choose. */
 static void explain_text(const gpul_module *m, bool compiled, const char *name, const gpul_load_options *options)
 {
 	char line[500];
@@ -123,8 +123,8 @@ static gpul_status fill_from_kept_ptx(gpul_module *m, const gpul_input *in, cons
 	return st;
 }
 
-/* For the software driver, load the PTX stored in the cubin that a GPU would prefer; of several equally good cubins, use the last.
- * If that cubin has no PTX, fail with why_not. */
+/* For the software driver: load the PTX that is stored in the cubin that a GPU would prefer (the last one of equally good cubins).
+ * If this cubin has no PTX, fail with why_not. */
 static gpul_status fill_from_cubins(gpul_module *m, const gpul_choice *c, gpul_status why_not, gpul_error *err)
 {
 	const gpul_input *in = NULL;
@@ -164,8 +164,7 @@ static gpul_status fill_from_choice(gpul_module *m, gpul_choice *c, gpul_error *
 		st = chosen.image ? fill_from_image(m, &chosen, options, err) : fill_by_linking(m, c, err);
 	else if (st == GPUL_EUNSUPPORTED && !c->target.machine_code)
 		st = fill_from_cubins(m, c, st, err);
-	/* Check that the kernel was loaded: linking may drop it, and a file's only image is loaded
-	 * without a search. */
+	/* Check that the kernel was loaded, because linking may drop a kernel, and the only image of a file is loaded without a search. */
 	if (!st && options->kernel)
 		st = gpul_kernel_find(m, options->kernel, &k, err);
 	return st;
@@ -236,7 +235,7 @@ gpul_status gpul_module_load_sources(const gpul_driver *drv, gpul_source *const 
 		return st;
 	st = n == 1 ? fill_from_one(m, sources[0], o, &why) : fill_from_sources(m, sources, n, o, &why);
 	for (size_t i = 0; i < n && !cut; i++)
-		cut = gpul_source_check(sources[i], err); /* a truncated file is the cause of any other error */
+		cut = gpul_source_check(sources[i], err); /* if the file was truncated, this is the cause of any other error */
 	if (st && !cut)
 		gpul_fail(err, st, why.native, "%s", why.text);
 	st = cut ? cut : st;

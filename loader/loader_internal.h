@@ -13,15 +13,15 @@
 typedef struct gpul_limits { /* limits of the device, read once, when the module is created */
 	uint32_t cc;         /* compute capability, 10 * major + minor */
 	uint32_t threads, block[3], grid[3];
-	uint32_t shared, shared_optin; /* bytes per block: default; maximum with opt-in */
+	uint32_t shared, shared_optin; /* bytes of shared memory of a block: by default, and at most (opt-in) */
 } gpul_limits;
 
 struct gpul_kernel {
 	gpul_module *m;
 	const char *name;               /* mangled name; borrowed from the PTX, the table or the driver */
-	const gpul_ptx_func *f;         /* the kernel's function in the PTX; NULL: machine code */
+	const gpul_ptx_func *f;         /* the kernel in the PTX; NULL: machine code */
 	const gpul_kernel_info *info;   /* row of m->table; NULL for PTX, and for a kernel of gpul_kernel_of() */
-	gpul_signature_owned *declared; /* the signature that follows from the declaration alone: it has sizes, but no types */
+	gpul_signature_owned *declared; /* the signature from the declaration alone, which has sizes, but no types */
 	CUkernel handle;                /* set by gpul_kernel_resolve() */
 
 	/* Filled in when it is first needed, under the module's lock. */
@@ -38,7 +38,7 @@ struct gpul_module {
 	CUlibrary library;
 	gpul_ptx_module *ptx;    /* the module's PTX; NULL: machine code */
 	gpul_kernel_table table; /* the kernels of machine code; else empty */
-	char *beside_text;       /* with machine code: PTX of the same source, not parsed yet; or NULL */
+	char *beside_text;       /* with machine code: PTX of the same source, not parsed yet (beside.c); NULL: none */
 	gpul_ptx_module *beside; /* beside_text, parsed; NULL: none */
 	char **variables;        /* with machine code: names of variables of at least 8 bytes; owned */
 	size_t n_variables;
@@ -69,7 +69,7 @@ typedef struct gpul_code {
 	const void *bytes;    /* PTX ends in NUL, because cuLibraryLoadData gets no size */
 	size_t n_bytes;       /* without the NUL at the end of PTX */
 	const char *name;     /* for messages: the file that contains the code */
-	const char *options;  /* PTX: ptxas options, options_bytes long; NULL: those on its first line */
+	const char *options;  /* for PTX: ptxas options, options_bytes long; NULL: use the options in the first line of the PTX */
 	size_t options_bytes;
 } gpul_code;
 

@@ -19,7 +19,7 @@ gpul_status gpul_kernel_bind(gpul_kernel *k, CUfunction fn, gpul_error *err)
 	k->static_shared = shared > 0 ? (uint32_t)shared : 0;
 	if (k->static_shared < m->limits.shared)
 		atomic_store(&k->dynamic_allowed, m->limits.shared - k->static_shared);
-	/* Store resolved last, because other threads then read the other fields without the lock. */
+	/* stored last, because other threads then read the other fields without the lock */
 	atomic_store(&k->resolved, true);
 	return GPUL_OK;
 }

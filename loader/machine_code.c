@@ -47,7 +47,7 @@ gpul_status gpul_kernel_describe(gpul_kernel *k, CUfunction fn, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* Check that the size in the headers is not larger than the code: the driver gets no size and trusts the headers. */
+/* Check that the code is as large as its headers say, because the driver gets no size and trusts the headers. */
 static gpul_status check_extent(const gpul_code *code, gpul_error *err)
 {
 	const gpul_recognised r = gpul_recognise(code->bytes, code->n_bytes, NULL);
@@ -177,7 +177,7 @@ static gpul_param add_type(gpul_param p, const gpul_cxx_param *c)
 	return p;
 }
 
-/* False if the size of a type in the name differs from that of the parameter in the machine code. */
+/* False if a type in the kernel's name has another size than the parameter in the machine code. */
 static bool sizes_match(const gpul_signature *s, const gpul_cxx_param *types)
 {
 	for (size_t i = 0; i < s->n_params; i++)

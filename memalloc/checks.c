@@ -1,4 +1,4 @@
-/* checks.c — checks used by several kinds of memory: of sizes, and of access between GPUs. */
+/* checks.c — the checks for several kinds of memory: of sizes, and of access between GPUs. */
 #include "memalloc/mem_internal.h"
 
 #include <unistd.h>

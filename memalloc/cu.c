@@ -6,7 +6,7 @@
 
 #define ANY_KIND GPUL_MEM_AUTO
 
-/* Advice for an error of a kind of memory, in addition to gpul_cu_advice(), which depends only on the error. */
+/* Advice for an error with a kind of memory; gpul_cu_advice() gives advice for an error with all kinds. */
 static const struct {
 	gpul_mem_kind kind;
 	CUresult code;
@@ -50,9 +50,9 @@ gpul_status gpul_mem_cu_status(const gpul_mem *m, gpul_error *err, CUresult r, c
 	if (!st)
 		return GPUL_OK;
 	if (st == GPUL_EUNSUPPORTED)
-		advice = NULL; /* the message already says that the driver is too old */
+		advice = NULL; /* the message already says that the driver is too old, so no advice is needed */
 	if (advice && *usual && n > strlen(usual) && !strcmp(failure.text + n - strlen(usual), usual))
-		n -= strlen(": ") + strlen(usual); /* remove the general advice, because this one is better */
+		n -= strlen(": ") + strlen(usual); /* replace the general advice by this advice, which is more specific */
 	if (r == CUDA_ERROR_NOT_SUPPORTED)
 		st = GPUL_EUNSUPPORTED;
 	return gpul_fail(err, st, failure.native, "%s memory: %.*s%s%s", gpul_mem_kind_name(m->about.kind), (int)n, failure.text,

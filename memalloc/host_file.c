@@ -1,4 +1,4 @@
-/* host_file.c — for memfd and shm: a file in RAM (tmpfs), mapped into this process and registered with the driver. */
+/* host_file.c — the file in RAM (tmpfs) of the kinds memfd and shm, mapped into this process and registered with the driver. */
 #include "memalloc/mem_internal.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
+#define MADV_POPULATE_WRITE 23 /* added in Linux 5.14 */
 #endif
 
 /* A signal makes fallocate() start again, so with a periodic timer one large call might never end: allocate in steps of this size. */

@@ -29,8 +29,8 @@ struct mem_source {
 
 struct mem_ops {
 	bool on_host;    /* the pages are host memory, on a NUMA node */
-	bool has_fd;     /* can be exported as a descriptor */
-	bool has_handle; /* can be exported as a handle of 64 bytes; device memory may have both */
+	bool has_fd;     /* the memory can be exported as a descriptor */
+	bool has_handle; /* the memory can be exported as a handle of 64 bytes; device memory may allow handles and descriptors */
 	gpul_status (*create)(gpul_mem *m, const gpul_mem_desc *desc, gpul_error *err);
 	gpul_status (*import)(gpul_mem *m, const struct mem_source *from, gpul_error *err);
 	/* Set m->fd if it is -1; called by one thread at a time.  NULL: create() has already set m->fd. */
@@ -50,7 +50,7 @@ struct gpul_mem {
 	void *cpu;                              /* address on the CPU; NULL: no CPU access */
 	CUdeviceptr gpu;
 	pthread_mutex_t export_lock;           /* protects fd of host-numa and device memory */
-	int fd;                                /* the exported descriptor, owned; -1: not exported yet, or this kind has none */
+	int fd;                                /* the exported descriptor, owned; -1: not exported yet, or not possible for this kind */
 	CUmemGenericAllocationHandle physical; /* only for host-numa and device memory */
 	bool fabric;                           /* device memory: `physical` can also be exported as a fabric handle */
 	char *shm_name;                        /* shm: name, owned, removed with the memory; NULL: no name */
@@ -75,7 +75,7 @@ gpul_status gpul_mem_round(gpul_mem *m, size_t grain, gpul_error *err);
 /* Set about.granularity_bytes to grain and about.mapped_bytes to the offered size; GPUL_EFORMAT if that is not a
  * multiple of grain, or is less than about.bytes. */
 gpul_status gpul_mem_accept_size(gpul_mem *m, const gpul_mem_offer *offer, size_t grain, gpul_error *err);
-/* Fail with GPUL_EUNSUPPORTED if one of the devices cannot access the owner's memory. */
+/* Fail with GPUL_EUNSUPPORTED if one of the devices cannot access memory of the device `owner`. */
 gpul_status gpul_mem_check_peers(gpul_mem *m, CUdevice owner, gpul_error *err);
 
 /* ---- cu.c ------------------------------------------------------------------------------------ */
@@ -102,7 +102,7 @@ bool gpul_mem_read_text(const char *path, char *text, size_t room);
 
 /* Set the size of the empty file m->fd, allocate its pages now (so that no later access causes SIGBUS), and map it. */
 gpul_status gpul_mem_file_fill(gpul_mem *m, const char *advice, gpul_error *err);
-/* Check an imported fd: GPUL_EFORMAT unless it is a tmpfs file of mapped_bytes that is open with the access m needs. */
+/* Check an imported fd.  GPUL_EFORMAT: it is not a tmpfs file of mapped_bytes, or not open for the access that m needs. */
 gpul_status gpul_mem_file_check(const gpul_mem *m, int fd, gpul_error *err);
 void gpul_mem_file_unmap(gpul_mem *m);
 /* Register the mapping with the driver, and set m->gpu. */
@@ -114,7 +114,7 @@ gpul_status gpul_mem_file_adopt(gpul_mem *m, int fd, gpul_error *err);
 /* Set the preferred nodes of pages by mbind(2); -1: it failed, see errno. */
 long gpul_mem_mbind(void *at, size_t bytes, int policy, const unsigned long *mask, unsigned long n_bits, unsigned flags);
 
-/* The list of probe reports: gpul_mem_probe() adds reports, AUTO reads them. */
+/* The list of probe reports, to which gpul_mem_probe() adds, and which AUTO reads. */
 
 /* The report of one device of one driver. */
 struct probe_entry {

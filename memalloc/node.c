@@ -51,7 +51,7 @@ static bool list_has(const char *text, int node)
 	return false;
 }
 
-/* Find the NUMA node that devices[0] is attached to; -1: unknown. */
+/* Find the NUMA node of devices[0]; -1: unknown. */
 static gpul_status node_of_gpu(gpul_mem *m, int *node, gpul_error *err)
 {
 	*node = -1;

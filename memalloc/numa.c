@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ 22 /* Linux 5.14; an older kernel refuses it, and the page then counts in not_there */
+#define MADV_POPULATE_READ 22 /* Linux 5.14; an older kernel refuses this advice, and the page counts in not_there */
 #endif
 
 /* pages per call of move_pages(); their arrays take 12 KiB of stack */

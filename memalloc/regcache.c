@@ -44,7 +44,7 @@ struct gpul_regcache {
 	pthread_cond_t changed; /* signalled when an entry of `work` has ended */
 	uintptr_t *starts;      /* starts[i] is the start of regions[i]: a compact copy, for the search */
 	struct region **regions;
-	/* n: number of regions; room: capacity of the arrays; n_coming: registrations in progress, for which room is reserved */
+	/* n: number of regions; room: capacity of the arrays, which includes the n_coming registrations in progress */
 	size_t n, room, n_coming;
 	size_t idle_bytes;
 	struct region_list idle, doomed;
@@ -81,8 +81,8 @@ static struct region *find_covering(const gpul_regcache *c, const struct span *s
 	return n && c->regions[n - 1]->span.end >= s->end ? c->regions[n - 1] : NULL;
 }
 
-/* Return the index of the first region that ends after an address.  The regions that overlap a span are those from the index for
- * its start on, as long as they start before its end. */
+/* Return the index of the first region that ends after an address.  For the start of a span, the regions that overlap the span are
+ * those from this index on that start before the span's end. */
 static size_t first_ending_after(const gpul_regcache *c, uintptr_t address)
 {
 	size_t i = n_starting_by(c, address);
@@ -507,7 +507,7 @@ size_t gpul_regcache_invalidate(gpul_regcache *c, void *at, size_t bytes)
 		span.end = UINTPTR_MAX;
 	pthread_mutex_lock(&c->lock);
 	do {
-		while (!is_free(c, &span)) /* a running registration may still add a region there: wait for it */
+		while (!is_free(c, &span)) /* a running registration may still add a region to the span, so wait for it */
 			pthread_cond_wait(&c->changed, &c->lock);
 	} while (forget_overlapping(c, &span));
 	TAILQ_FOREACH(r, &c->doomed, link)

@@ -1,7 +1,7 @@
 /* regcache_driver.c — registers host memory with the CUDA driver, for the registration cache. */
 #include "memalloc/regcache.h"
 
-/* Return the number of bytes, from an address on, that the driver has already allocated or registered; 0: none. */
+/* Return how many bytes, from an address on, the driver has allocated or registered already; 0: none. */
 static size_t known_bytes(const gpul_driver *drv, uintptr_t at)
 {
 	CUdeviceptr start = 0;

@@ -1,9 +1,9 @@
 /* shm.c — memory of kind shm: a file in /dev/shm, mapped and registered.
  *
- * Without desc.shm_name the file never has a name (O_TMPFILE), so no file remains if the process is
- * killed.  A name exists until the memory is destroyed, or forever if the process is killed before.  Unlike a
- * memfd, the file cannot be sealed: a process that can write it can shrink it, and SIGBUS kills any process
- * that then accesses the mapping.  Share it only among processes that trust each other. */
+ * Without desc.shm_name the file never has a name (O_TMPFILE), so no file remains if the process is killed. A file with a name is
+ * removed with the memory, but remains if the process is killed before. Unlike a memfd, the file cannot be sealed: each process
+ * that can write the file can shrink it, and then SIGBUS kills any process that accesses the lost pages. So share it only among
+ * processes that trust each other. */
 #include "memalloc/mem_internal.h"
 
 #include <errno.h>

@@ -167,8 +167,8 @@ static bool is_nvidia_device(const struct stat *is)
 	return S_ISCHR(is->st_mode) && (stat("/dev/nvidiactl", &control) || major(is->st_rdev) == major(control.st_rdev));
 }
 
-/* Check a descriptor before it is passed to the driver.  NVIDIA's driver exports opaque device descriptors,
- * the software driver sealed files, whose size can be read. */
+/* Check a descriptor before it is passed to the driver.  NVIDIA's driver exports opaque device descriptors; the software driver
+ * exports sealed files, whose size can be read. */
 static gpul_status check_fd(const gpul_mem *m, int fd, gpul_error *err)
 {
 	const int needed = F_SEAL_SHRINK | F_SEAL_GROW;
@@ -224,7 +224,7 @@ static gpul_status check_properties(gpul_mem *m, const gpul_mem_offer *offer, gp
 
 static gpul_status import_vmm(gpul_mem *m, const struct mem_source *from, gpul_error *err)
 {
-	gpul_mem_handle copy; /* the driver's parameter is not const */
+	gpul_mem_handle copy; /* a copy, because the driver's parameter is not const */
 	void *shareable = (void *)(intptr_t)from->fd;
 	gpul_status st = GPUL_OK;
 	CUresult r;

@@ -10,8 +10,8 @@ struct dynamic {
 	const uint32_t *gnu_hash, *hash;
 };
 
-/* Convert an address in the dynamic section to a pointer.  In most objects the dynamic loader has already added the load address,
- * but not in a read-only section. */
+/* Convert an address in the dynamic section to a pointer.  In most objects the dynamic loader has already added the load address to
+ * it, but not in objects whose dynamic section is read-only. */
 static const void *dynamic_pointer(const struct link_map *map, uint64_t value)
 {
 	return (const void *)(value < map->l_addr ? map->l_addr + value : value);
@@ -67,7 +67,7 @@ static bool is_export(const struct dynamic *d, uint32_t symbol, const char *name
 	return d->symbols[symbol].st_shndx != SHN_UNDEF && !strcmp(d->text + d->symbols[symbol].st_name, name);
 }
 
-/* Source: System V ABI, DT_HASH: { n_buckets, n_chains }, buckets, chains.  0: none. */
+/* Look up a name by DT_HASH; 0: none.  Source: System V ABI, DT_HASH: { n_buckets, n_chains }, buckets, chains. */
 static uint32_t find_by_hash(const struct dynamic *d, const char *name)
 {
 	const uint32_t *buckets = d->hash + 2, *chains = buckets + d->hash[0];
@@ -83,8 +83,8 @@ static uint32_t find_by_hash(const struct dynamic *d, const char *name)
 	return 0;
 }
 
-/* Source: the System V ABI supplement of GNU, DT_GNU_HASH: { n_buckets, first symbol, n_bloom, shift }, bloom filter of 64-bit words,
- * buckets, chains whose last hash has bit 0 set. */
+/* Look up a name by DT_GNU_HASH.  Source: GNU supplement of the System V ABI: { n_buckets, first symbol, n_bloom, shift }, bloom
+ * filter of 64-bit words, buckets, and chains of hashes, whose bit 0 is set in the last hash of a chain. */
 static uint32_t find_by_gnu_hash(const struct dynamic *d, const char *name)
 {
 	const uint32_t *buckets = d->gnu_hash + 4 + 2 * (size_t)d->gnu_hash[2], *chains = buckets + d->gnu_hash[0];

@@ -16,7 +16,7 @@ uintptr_t find_export(const struct link_map *map, const char *name);
 /* Return the entry of a symbol in the table of symbols of a loaded object; NULL: none. */
 const Elf64_Sym *find_symbol(const struct link_map *map, const char *name);
 
-/* Returns true if a loaded object has a DT_NEEDED entry for a library, by the last part of its path or by its DT_SONAME. */
+/* Returns true if a loaded object needs a library (DT_NEEDED), by the library's file name or its DT_SONAME. */
 bool needs_library(const struct link_map *map, const struct link_map *library);
 
 #endif

@@ -37,7 +37,7 @@ static bool visit_file(const struct search *s, const char *path)
 	if (!realpath(path, real) || stat(real, &st) || !S_ISREG(st.st_mode))
 		return false;
 	if (own && !strncmp(real, s->own, own) && real[own] == '/' && (!strchr(real + own + 1, '/') || !strncmp(real + own, "/bin/", 5)))
-		return false; /* the file is one of gpuload's */
+		return false; /* the file belongs to gpuload */
 	return s->visit(real, s->context);
 }
 
@@ -216,7 +216,7 @@ struct found {
 	char *path;
 };
 
-/* Other installations of gpuload export this mark, so that their libraries are not taken for NVIDIA's. */
+/* All installations of gpuload export this mark, so that their libraries are not taken for NVIDIA's. */
 __attribute__((visibility("default"))) extern const char gpuload_toolchain_mark;
 const char gpuload_toolchain_mark = 1;
 
@@ -275,7 +275,7 @@ bool toolchain_open(toolchain_real *real)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	static const toolchain_real
-		*tried; /* one is enough: each library of gpuload that contains this file opens only one NVIDIA library */
+		*tried; /* only one is needed, because each library that contains this file opens only one NVIDIA library */
 
 	pthread_mutex_lock(&lock);
 	if (tried != real) {

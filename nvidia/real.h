@@ -1,4 +1,4 @@
-/* real.h — finds and opens the NVIDIA library that one of our libraries replaces.
+/* real.h — finds and opens the NVIDIA library that one of gpuload's libraries replaces.
  *
  *     client ── dlopen("libnvrtc.so.13") ──> ours ── dlopen("/…/nvidia/cu13/lib/libnvrtc.so.13") ──> NVIDIA's
  *
@@ -26,19 +26,18 @@ typedef struct toolchain_entry {
 } toolchain_entry;
 
 typedef struct toolchain_real {
-	const char *variable; /* environment variable that contains its path: "GPULOAD_NVRTC" */
-	const char *stem;     /* file name without its version, "libnvrtc.so" */
-	const char *wheel;    /* folder of its wheel for CUDA 12, below nvidia/: "cuda_nvrtc" */
-	const char *package;  /* name of a package that contains it, for the message if it is missing */
-	/* functions, terminated by a NULL name; a function that the library lacks is NULL in the
-	 * table */
+	const char *variable; /* environment variable with the path of the library: "GPULOAD_NVRTC" */
+	const char *stem;     /* file name of the library without its version: "libnvrtc.so" */
+	const char *wheel;    /* folder of the library's wheel for CUDA 12, below nvidia/: "cuda_nvrtc" */
+	const char *package;  /* name of a package that contains the library, for the message if the library is missing */
+	/* the functions, terminated by a NULL name; a function that the library lacks becomes NULL in the table */
 	const toolchain_entry *entries;
 	void *table;                                    /* the struct that receives the functions' addresses */
 	void (*opened)(void *handle, const char *path); /* called once after the table is filled in; may be NULL */
 	char path[TOOLCHAIN_PATH_BYTES];                /* set by toolchain_open(); "": not found */
 } toolchain_real;
 
-/** Open a library and fill its table, once; later calls return the first result.  If it is not found, one line on stderr says so.
+/** Open a library and fill its table, once; later calls return the first result. A missing library is reported on stderr.
  *
  * @real  static: it stays open
  * Returns true if the library is open

@@ -1,4 +1,4 @@
-/* registers.h — applies -maxrregcount to PTX: NVIDIA's compilers apply it to machine code, and PTX in its place needs .maxnreg. */
+/* registers.h — applies the option -maxrregcount, which NVIDIA's compilers apply to machine code, to PTX, as .maxnreg. */
 #ifndef GPULOAD_NVIDIA_REGISTERS_H
 #define GPULOAD_NVIDIA_REGISTERS_H
 

@@ -1,7 +1,7 @@
 /* equal.c — compares two modules, for gpul_ptx_module_equal().
  *
- * Table entries are compared in order, and names by their text, because the number of a name depends on the names that
- * were read before.  Line and column numbers are ignored. */
+ * Table entries are compared in order. Names are compared by their text, because their numbers depend on the order in which names
+ * were read.  Line and column numbers are ignored. */
 #include <string.h>
 
 #include "ptx/module.h"

@@ -129,7 +129,7 @@ static void put_ptr(ptx_out *o, const gpul_ptx_var *v)
 	put_align(o, v->ptr_align);
 }
 
-/* Print what the declarations of variables and parameters have in common: everything but linkage, initializer and ';'. */
+/* Print what declarations of variables and parameters have in common: all except the linkage, the initializer and the ';'. */
 static void put_declaration(ptx_out *o, const gpul_ptx_var *v)
 {
 	ptx_put_mod(o, v->space);

@@ -11,8 +11,8 @@
 struct ptx_name {
 	const char *text;
 	uint32_t bytes, hash;
-	uint32_t plain, ranged; /* index of the innermost binding of the name itself, and of name<n>; or NONE */
-	/* some name that is declared by itself consists of this name and a number: %r7, declared in addition to %r<5> */
+	uint32_t plain, ranged; /* indices of the innermost binding of the name itself, and of its range name<n>; or NONE */
+	/* true if a name that consists of this name and a number was declared by itself: %r7, in addition to %r<5> */
 	bool numbered_plain;
 };
 
@@ -138,7 +138,7 @@ static uint32_t prefix_bytes(const char *text, uint32_t bytes)
 	return bytes;
 }
 
-/* Mark "%r" when "%r7" is declared by itself: a look-up of "%r" and a number is then not sufficient. */
+/* Mark "%r" when "%r7" is declared by itself, because "%r7" then cannot be found by the prefix "%r" and a number. */
 static bool mark_numbered(ptx_names *n, uint32_t name)
 {
 	const struct ptx_name *e = name_at(n, name);
@@ -167,7 +167,7 @@ bool ptx_names_bind(ptx_names *n, uint32_t name, ptx_what what, uint32_t row, ui
 	return true;
 }
 
-/* Make binding b the result if its scope is deeper than the scope of the current result. */
+/* Replace the result by binding b if the scope of b is deeper. */
 static void keep_deeper(const ptx_names *n, uint32_t b, uint32_t number, bool *have, ptx_found *out)
 {
 	const struct ptx_binding *it = binding_at(n, b);
@@ -199,7 +199,7 @@ static void find_ranged(const ptx_names *n, const char *text, uint32_t bytes, ui
 	}
 }
 
-/* Find a name by all its interpretations: the name itself, and each division into a prefix and a number. */
+/* Find a name that was declared by itself, or by a prefix with a range; each division into prefix and number is tried. */
 static bool find_slowly(const ptx_names *n, const char *text, uint32_t bytes, uint32_t prefix, ptx_found *out)
 {
 	uint32_t name = *slot_of(n, text, bytes, hash_of(text, bytes));
@@ -224,7 +224,7 @@ bool ptx_names_find(const ptx_names *n, const char *text, uint32_t bytes, ptx_fo
 	if (prefix < bytes && prefix && !n->digit_prefix) {
 		uint32_t name = *slot_of(n, text, prefix, hash_of(text, prefix));
 
-		/* in the most common case, such as %r3 of %r<5>, the whole name need not be looked up */
+		/* in the most common case, such as %r3 of %r<5>, look up only the prefix */
 		if (name && name_at(n, name)->ranged != NONE && !name_at(n, name)->numbered_plain) {
 			find_ranged(n, text, bytes, prefix, &have, out);
 			return have;

@@ -87,7 +87,7 @@ int ptx_find_special(const char *text, uint32_t bytes)
 
 const char *ptx_near_opcode(const char *text, uint32_t bytes)
 {
-	char wanted[24]; /* large enough for each opcode and its misspellings */
+	char wanted[24]; /* large enough for each opcode, and for misspelt ones */
 
 	if (bytes >= sizeof wanted)
 		return NULL;
@@ -141,8 +141,8 @@ unsigned gpul_ptx_type_bytes(unsigned mod)
 	return mod < GPUL_PTX_N_MODS ? bytes[mod] : 0;
 }
 
-/* For each root (the first word of an opcode): the smallest and largest number of operands with any modifiers. 0 and 0: the
- * instruction has no operands, or their number depends on its modifiers; has_variable_operands() distinguishes the two. */
+/* For each root (the first word of an opcode): the smallest and largest number of operands that it may have.  0 and 0: the
+ * instruction has no operands, or their number depends on its modifiers; has_variable_operands() distinguishes the two cases. */
 static const struct {
 	uint8_t least, most;
 } operand_limits[GPUL_PTX_N_OPCODES] = {
@@ -166,7 +166,7 @@ static const struct {
 	[GPUL_PTX_XOR] = { 3, 3 },
 };
 
-/* True for a root whose number of operands depends on its modifiers, although the table above contains zeros. */
+/* True for a root whose number of operands depends on its modifiers, for which the table above contains zeros. */
 static bool has_variable_operands(unsigned opcode)
 {
 	return !operand_limits[opcode].most && opcode != GPUL_PTX_BRKPT && opcode != GPUL_PTX_EXIT && opcode != GPUL_PTX_MEMBAR &&

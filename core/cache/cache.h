@@ -23,8 +23,8 @@ extern "C" {
  * adding "a", "bc". */
 typedef struct gpul_cache_key gpul_cache_key;
 
-/** Create a key.  NULL: out of memory; the other functions accept NULL and do nothing.  purpose: the
- * kind of result; it is part of the key.  Any thread; a key belongs to one thread. */
+/** Create a key.  NULL: out of memory; the other functions accept NULL and do nothing.  purpose: the kind of result, which is part
+ * of the key.  Any thread may call, but only one thread may use the key. */
 gpul_cache_key *gpul_cache_key_create(const char *purpose);
 /** Add bytes, or a string, to the key (NULL differs from ""). */
 void gpul_cache_key_add(gpul_cache_key *key, const void *bytes, size_t n_bytes);
@@ -40,17 +40,17 @@ void gpul_cache_store(const gpul_cache_key *key, const void *bytes, size_t n_byt
 
 /** Add a tool's library file to the key: its path, size and modification time.  False: stat() failed. */
 bool gpul_cache_key_add_tool(gpul_cache_key *key, const char *path);
-/** Find or store an image together with the tool's log.  To store, log may be NULL.  Found
- * *image and *log are owned by the caller: free(); a NUL follows each. */
+/** Find or store an image together with the log of the compiler or linker.  When storing, log may be NULL.  A found *image and *log
+ * are owned by the caller: free(); a NUL follows each. */
 bool gpul_cache_find_image(const gpul_cache_key *key, void **image, size_t *image_bytes, char **log);
 void gpul_cache_store_image(const gpul_cache_key *key, const void *image, size_t image_bytes, const char *log);
 
-/* ---- includes.c: adds the headers that a CUDA C++ source may include to a cache key ---- */
+/* ---- loader/cache/includes.c: adds the headers that a CUDA C++ source may include to a cache key ---- */
 
 /* Add the path and content of every file that the source may include, directly or indirectly, to the key.
  *
- * NVRTC does not report which files it read, so every file that it could include is added, even if an #if excludes it, and
- * from each folder that has a file of this name.  A name that no folder has belongs to the toolkit, whose libnvrtc is in the key.
+ * NVRTC does not report which files it read, so every file that it could read is added: also files that an #if excludes, and files
+ * of the same name in several folders. A name that no folder has belongs to the toolkit, whose libnvrtc is in the key.
  *
  * @source   the text; `name` is its path
  * @options  as for gpul_nvrtc_compile()
@@ -65,7 +65,7 @@ bool gpul_cache_find_text(const gpul_cache_key *key, char **text, size_t *text_b
 void gpul_cache_store_text(const gpul_cache_key *key, const char *text, size_t text_bytes);
 
 typedef struct gpul_cache_status {
-	char folder[4096]; /* "": there is no cache, for the reason in why_not */
+	char folder[4096]; /* path of the folder; "": there is no cache, for the reason in why_not */
 	char why_not[200];
 	uint64_t n_results, bytes, bound_bytes;
 } gpul_cache_status;

@@ -24,11 +24,11 @@ enum { CACHE_NAME_BYTES = 2 * GPUL_SHA256_BYTES + 2 }; /* "ab/cdef...", with sla
 void gpul_cache_key_digest(const gpul_cache_key *key, unsigned char digest[GPUL_SHA256_BYTES]);
 
 typedef struct gpul_cache_where {
-	char folder[4096]; /* "": there is none, for the reason in why_not */
+	char folder[4096]; /* path of the folder; "": there is no cache, for the reason in why_not */
 	char why_not[200];
 } gpul_cache_where;
 
-/* Open the cache's folder.  -1: the cache cannot be used, for the reason in why_not; or why_not is "": the folder does not exist,
+/* Open the cache's folder.  -1: the cache cannot be used, for the reason in why_not; if why_not is "", the folder does not exist,
  * and create is false. */
 int gpul_cache_open(bool create, gpul_cache_where *where);
 uint64_t gpul_cache_bound(void);

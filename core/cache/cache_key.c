@@ -39,7 +39,7 @@ void gpul_cache_key_add(gpul_cache_key *key, const void *bytes, size_t n_bytes)
 void gpul_cache_key_add_text(gpul_cache_key *key, const char *text)
 {
 	if (key && !text)
-		add_length(key, UINT64_MAX); /* this length marks NULL: no text is that long */
+		add_length(key, UINT64_MAX); /* UINT64_MAX represents NULL, because no text is that long */
 	else if (key)
 		gpul_cache_key_add(key, text, strlen(text));
 }

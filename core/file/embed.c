@@ -9,7 +9,7 @@
 #include <zstd.h>
 #endif
 
-/* Return the size of the unpacked text, and set *packed: compressed data starts with zstd's magic number, and no text does. */
+/* Return the size of the unpacked text.  *packed: the data is compressed, because it starts with zstd's magic number. */
 static size_t text_bytes(const gpul_embedded *file, bool *packed)
 {
 	const size_t n = (size_t)(file->end - file->begin);

@@ -15,7 +15,7 @@ extern "C" {
 #endif
 
 typedef struct gpul_embedded {
-	const char *name;                 /* its file name, for messages */
+	const char *name;                 /* file name, for messages */
 	const unsigned char *begin, *end; /* the bytes of the file, which may be compressed */
 } gpul_embedded;
 

@@ -9,8 +9,9 @@
  * held and its memory allocated.  Zeros are safe, because every reader checks its data anyway.  The guard records the event, so
  * that gpul_file_check() reports the truncation.
  *
- * The handler belongs to the process, not to this library.  It is therefore installed only while a file is mapped, passes
- * on every SIGBUS that is not in a mapped file, and stays installed if a later handler has replaced it, because that handler may call it.
+ * A process has only one handler of SIGBUS, which the program may need itself. So this handler is installed only while a file is
+ * mapped, and passes every other SIGBUS on to the previous handler. If the program installs a handler later, this handler is never
+ * removed, because the later one may call it.
  *
  * Source: POSIX sigaction(), mmap(); mmap() is a plain system call on Linux, so a handler may use it. */
 #include "core/file/file_guard_internal.h"
@@ -37,7 +38,7 @@ static _Atomic(struct gpul_file_guard *) guards;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects everything below; the signal handler does not lock it */
 static size_t n_used;
 static struct sigaction previous;
-static bool covered; /* a handler that was installed later has replaced this one */
+static bool covered; /* another handler was installed later, and may call this one */
 static size_t page_bytes;
 
 /* Map zeros from the page of this address to the end of the mapped file that contains it.  Returns false if no mapped file does. */

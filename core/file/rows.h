@@ -41,8 +41,8 @@ gpul_status gpul_rows_read(const char *path, const char *header, gpul_row_fn *ro
 /* Fail with GPUL_EFORMAT; the message has the file and line, the column, the text found there, and what was expected. */
 gpul_status gpul_rows_fail(const gpul_rows *r, const char *column, const char *found, const char *expected);
 
-/* Parse a field; GPUL_EFORMAT if it is invalid.  Number: an integer from least to most.  Decimal:
- * at least 0, below 1e15. Text: copied; at least 1 and at most out_bytes - 1 bytes. */
+/* Parse a field; GPUL_EFORMAT: it is invalid.  A number is an integer from least to most.  A decimal is at least 0, and less than
+ * 1e15.  A text has at least 1 and at most out_bytes - 1 bytes, and is copied. */
 gpul_status gpul_rows_number(const gpul_rows *r, const char *column, const char *text, uint64_t least, uint64_t most, uint64_t *out);
 gpul_status gpul_rows_decimal(const gpul_rows *r, const char *column, const char *text, double *out);
 gpul_status gpul_rows_text(const gpul_rows *r, const char *column, const char *text, char *out, size_t out_bytes);

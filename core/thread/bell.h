@@ -20,10 +20,10 @@ typedef struct gpul_bell {
 	uint32_t rung, sleepers;
 } gpul_bell;
 
-/* One thread's note of the latest ring that it has noticed.  Ready to use when all bytes are 0. */
+/* A thread's record of the latest ring that it has noticed.  Ready to use when all bytes are 0. */
 typedef struct gpul_bell_ear {
 	uint32_t heard;
-	uint64_t since_ns; /* time when the thread noticed that ring (gpul_clock_ns()) */
+	uint64_t since_ns; /* time at which the thread noticed the ring (gpul_clock_ns()) */
 } gpul_bell_ear;
 
 /* time without a ring after which the bell is quiet */
@@ -31,7 +31,7 @@ enum { GPUL_BELL_QUIET_MS = 1000 };
 
 /* Wake the sleeping threads, because there is work, or will be soon.  Any thread. */
 void gpul_bell_ring(gpul_bell *b);
-/* True if no thread has rung for GPUL_BELL_QUIET_MS.  @ear: the calling thread's own, which no other thread uses. */
+/* True if no thread has rung for GPUL_BELL_QUIET_MS.  @ear: belongs to the calling thread; no other thread uses it. */
 bool gpul_bell_is_quiet(const gpul_bell *b, gpul_bell_ear *ear);
 /* Sleep until a thread rings, at most most_ms.  Returns immediately if a thread has rung since gpul_bell_is_quiet(). */
 void gpul_bell_sleep(gpul_bell *b, const gpul_bell_ear *ear, unsigned most_ms);

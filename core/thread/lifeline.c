@@ -3,7 +3,7 @@
  *     kernel's record of the thread ─> head ─> entry ─> head    in private memory of this process
  *                                               └ + futex_offset ─> word, in shared memory
  *
- * Unlike the list of a robust pthread mutex, this list is not in shared memory, so other processes cannot corrupt it. */
+ * A robust pthread mutex has its list entry in shared memory. Here it is in private memory, so other processes cannot corrupt it. */
 #include "core/thread/lifeline.h"
 
 #include "core/thread/thread.h"
@@ -43,7 +43,7 @@ static void *hold_word(void *arg)
 	uint32_t tid = (uint32_t)syscall(SYS_gettid);
 
 	l->failed = register_list(l);
-	if (!l->failed) /* from here on, when the thread ends, the kernel marks each word in the list that contains the thread's id */
+	if (!l->failed) /* from now on, the kernel marks each word of the list that contains the thread's id when the thread ends */
 		__atomic_store_n(l->word, tid, __ATOMIC_RELEASE);
 	sem_post(&l->held);
 	while (!l->failed && sem_wait(&l->end) && errno == EINTR)

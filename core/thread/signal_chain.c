@@ -13,7 +13,7 @@ void gpul_signal_pass_on(const struct sigaction *previous, int signal, void *inf
 	} else if (((const siginfo_t *)info)->si_code > 0) { /* the signal is a fault: after this handler returns, the access is
 							      * repeated, and now ends the process */
 		sigaction(signal, &(struct sigaction){ .sa_handler = SIG_DFL }, NULL);
-	} else if (previous->sa_handler == SIG_DFL) { /* a process has sent the signal: send it again, for the default action */
+	} else if (previous->sa_handler == SIG_DFL) { /* another process has sent the signal: send it again, now with the default action */
 		sigaction(signal, previous, NULL);
 		raise(signal);
 	}

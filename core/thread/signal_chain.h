@@ -8,8 +8,8 @@ struct sigaction;
 extern "C" {
 #endif
 
-/** Do what the process would have done without the calling handler: call the handler that it replaced or, if there was none, let the
- * repeated access end the process.
+/** Do what the process would have done without the calling handler: call the handler that was replaced or, if there was none, let
+ * the repeated access end the process.
  *
  * @previous  what sigaction() returned when the calling handler was installed; the other parameters are those of the calling
  *            handler, which must return after this call

@@ -9,7 +9,7 @@
 struct start {
 	void *(*run)(void *argument);
 	void *argument;
-	char name[16]; /* Linux: 15 characters and a NUL */
+	char name[16]; /* Linux limits a name to 15 characters and a NUL */
 };
 
 static void *thread_main(void *argument)

@@ -1,6 +1,6 @@
 /* thread.h — starts the library's threads in the program's process.
  *
- * A new thread inherits much from the thread that creates it.  The library's threads must not depend on what they inherit: */
+ * A new thread inherits the signal mask and floating-point environment of its creator. The library's threads must not depend on them. */
 #ifndef GPULOAD_CORE_THREAD_THREAD_H
 #define GPULOAD_CORE_THREAD_THREAD_H
 

@@ -9,11 +9,11 @@
 #include "core/demangle.h"
 #include "loader/advice/known_internal.h"
 
-/* What host linkers print before the name of a missing symbol: GNU ld, gold, lld, Microsoft's linker. */
+/* The texts that host linkers print before the name of a missing symbol: GNU ld, gold, lld, Microsoft's linker. */
 static const char *const missing_symbol[] = { "undefined reference to `", "undefined reference to '",
 					      "undefined symbol: ", "unresolved external symbol " };
 
-/* Advice on missing symbols with a prefix: the library that defines them.  The first matching row counts. */
+/* For missing symbols with a prefix: the library that defines them.  The first row that matches is used. */
 static const struct symbol_owner {
 	const char *prefix, *advice;
 } owners[] = {
@@ -40,7 +40,7 @@ static const struct symbol_owner {
 	      "uses it; for a C function called from C++, declare it extern \"C\"" },
 };
 
-/* Demangle the name that begins at `from` and ends at its quote, or else at a blank; owned. */
+/* Demangle the name that begins at `from`, and ends at the next quote or, if it is not quoted, at a blank; the caller frees it. */
 static char *quoted_name(const char *from)
 {
 	bool quoted = strchr("'`\"", from[-1]) != NULL;
@@ -77,7 +77,7 @@ static const char *find_missing_symbol(const char *line, const char **name)
 			continue;
 		*name = at + strlen(missing_symbol[i]);
 		while (strncmp(*name, o->prefix, strlen(o->prefix)))
-			o++; /* the last row fits every name */
+			o++; /* ends at the last row, whose prefix matches every name */
 		return o->advice;
 	}
 	return NULL;

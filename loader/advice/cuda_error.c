@@ -187,7 +187,7 @@ static const struct {
 
 static const struct {
 	int number;
-	const char *names[2], *text; /* its names in the driver API and the runtime API; NULL: not in that API */
+	const char *names[2], *text; /* names of the error in the driver API and the runtime API; NULL: not in this API */
 } errors[] = {
 #define ROW(number, driver_name, runtime_name, text) { number, { driver_name, runtime_name }, text },
 	GPUL_CUDA_ERRORS(ROW)
@@ -223,7 +223,7 @@ static const char *advice_on(int number)
 	return NULL;
 }
 
-/* Find the error whose text is the whole line, as printf("%s\n", cudaGetErrorString(e)) prints; n: none. */
+/* Find the error whose text is the whole line, as printf("%s\n", cudaGetErrorString(e)) prints it.  Returns n if there is none. */
 static size_t find_whole_line(const char *line)
 {
 	const size_t n = sizeof errors / sizeof *errors;
@@ -237,7 +237,7 @@ static size_t find_whole_line(const char *line)
 	return n;
 }
 
-/* Return the number in "CUDA error 700", "Cuda failure: 700" or Numba's "[700] Call to cuMemcpyDtoH results in ..."; 0: none. */
+/* Return the number in "CUDA error 700", "Cuda failure: 700" or Numba's "[700] Call to cuMemcpyDtoH results in ..."; 0: no number. */
 static int number_in(const char *line)
 {
 	static const char *const words[] = { "cuda error", "cuda failure", "cuda runtime error", "cuda driver error", "cuda error code" };
@@ -258,7 +258,7 @@ static int number_in(const char *line)
 
 const char *gpul_known_cuda_error(const char *line)
 {
-	enum { UNMISTAKABLE = 24 }; /* a text of at least this length is recognised as CUDA's anywhere in a line */
+	enum { UNMISTAKABLE = 24 }; /* a text of at least this length is recognised as an error of CUDA anywhere in a line */
 	const size_t n = sizeof errors / sizeof *errors;
 	bool about_cuda;
 	size_t best = n;
@@ -268,7 +268,7 @@ const char *gpul_known_cuda_error(const char *line)
 			if (errors[i].names[k] && has_word(line, errors[i].names[k]))
 				return advice_on(errors[i].number);
 	about_cuda = is_about_cuda(line);
-	for (size_t i = 1; i < n; i++) /* take the longest text, because one may be a part of another */
+	for (size_t i = 1; i < n; i++) /* take the longest text, because one text may be contained in another */
 		if (strstr(line, errors[i].text) && (about_cuda || strlen(errors[i].text) >= UNMISTAKABLE) &&
 		    (best == n || strlen(errors[i].text) > strlen(errors[best].text)))
 			best = i;

@@ -4,21 +4,21 @@
 
 #include <stddef.h>
 
-/* A row matches a line that contains part and, later, and_part; in the line, the name for the advice follows part.  The first
- * matching row counts, so rows for special messages come before rows for general ones. */
+/* A row matches a line that contains `part` and, after it, `and_part`; the name for the advice follows `part` in the line.  The
+ * first matching row is used, so rows for special messages come before rows for general ones. */
 struct gpul_known_message {
 	const char *part, *and_part; /* and_part is "" if there is no second part */
 	const char *advice;          /* text of the advice, in which %s is replaced by the name */
 };
 
 struct gpul_known_table {
-	const char *where; /* the rows apply only to lines that contain this; NULL: to all */
+	const char *where; /* the rows apply only to lines that contain this text; NULL: to all lines */
 	const struct gpul_known_message *rows;
 	size_t n;
 };
 
-extern const struct gpul_known_table gpul_known_ptx, gpul_known_ptxas;      /* ptxas, and the JIT compilers that contain it */
-extern const struct gpul_known_table gpul_known_compilers, gpul_known_nvcc; /* nvcc and the programs that it starts, NVRTC; CUDA C++ */
+extern const struct gpul_known_table gpul_known_ptx, gpul_known_ptxas;      /* ptxas, and the JIT compilers that contain ptxas */
+extern const struct gpul_known_table gpul_known_compilers, gpul_known_nvcc; /* nvcc, the programs that it starts, and NVRTC */
 extern const struct gpul_known_table gpul_known_link, gpul_known_nvlink;    /* nvlink, nvJitLink, host linkers, the dynamic loader */
 extern const struct gpul_known_table gpul_known_nccl, gpul_known_nccl_warning;
 extern const struct gpul_known_table gpul_known_python; /* PyTorch, CuPy, Numba, CMake, drivers, containers */

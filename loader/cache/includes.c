@@ -26,7 +26,7 @@ struct scan {
 
 /* ---- files ------------------------------------------------------------------------------- */
 
-/* Append a file to the list if it exists and is not in the list. */
+/* Append a file to the list, if the file exists and is not in the list yet. */
 static void add_file(struct scan *s, const char *path)
 {
 	char *real = realpath(path, NULL);
@@ -50,7 +50,7 @@ static void add_file(struct scan *s, const char *path)
 	s->ok &= row != NULL;
 }
 
-/* Add the file folder/name if it exists; name has n bytes. */
+/* Add the file folder/name to the list, if the file exists; name has n bytes. */
 static void add_in(struct scan *s, const char *folder, size_t folder_bytes, const char *name, size_t n)
 {
 	char path[PATH_MAX];
@@ -67,7 +67,7 @@ static void add_beside(struct scan *s, const char *file, const char *name, size_
 	add_in(s, file, slash == file ? 1 : slash ? (size_t)(slash - file) : 0, name, n);
 }
 
-/* Add every file that <name> or "name" in includer may refer to. */
+/* Add every file to which <name> or "name" in the file `includer` may refer. */
 static void add_include(struct scan *s, const char *includer, const char *name, size_t n)
 {
 	if (n >= PATH_MAX)
@@ -85,7 +85,7 @@ static void add_include(struct scan *s, const char *includer, const char *name, 
 
 /* ---- directives -------------------------------------------------------------------------- */
 
-/* Copy the text with continued lines joined (those that end in a backslash); owned. */
+/* Copy the text, and join each line that ends in a backslash with the next line; the caller frees the copy. */
 static char *join_lines(const char *text, size_t n_bytes)
 {
 	char *out = malloc(n_bytes + 1), *to = out;
@@ -116,7 +116,7 @@ static const char *skip_blanks(const char *at)
 	}
 }
 
-/* Add the file that <name> or "name" at `at` refers to; false: neither is there, because the name comes from a macro. */
+/* Add the files to which <name> or "name" at `at` may refer.  False: `at` is something else, so the name comes from a macro. */
 static bool add_named(struct scan *s, const char *includer, const char *at)
 {
 	const char *end = *at == '<' || *at == '"' ? strpbrk(at + 1, *at == '<' ? ">\n" : "\"\n") : NULL;
@@ -156,7 +156,7 @@ static void scan_directives(struct scan *s, const char *includer, const char *te
 	}
 }
 
-/* Add the file of each __has_include(<x>), whose value depends on whether x exists; "#ifdef __has_include" does not. */
+/* Add the file of each __has_include(<x>), because its value depends on whether x exists; "#ifdef __has_include" is skipped. */
 static void scan_has_include(struct scan *s, const char *includer, const char *text)
 {
 	static const char word[] = "__has_include";
@@ -171,7 +171,7 @@ static void scan_has_include(struct scan *s, const char *includer, const char *t
 	}
 }
 
-/* False if the text may have another meaning in the next run, or spells '#' as "%:", which scan_directives() does not find. */
+/* False if the text may compile differently in the next run, or spells '#' as "%:", which scan_directives() does not find. */
 static bool is_reproducible(const char *text)
 {
 	static const char *const words[] = { "__DATE__", "__TIME__", "__TIMESTAMP__", "%:", "__has_embed" };
@@ -218,8 +218,8 @@ static void scan_file(struct scan *s, const char *path)
 
 /* ---- options ----------------------------------------------------------------------------- */
 
-/* Return the value of an option: "name=value", "name" "value" or, for a short name, "namevalue";
- * NULL: it is another option. *took_next is set if the value is the next argument. */
+/* Return the value of an option: "name=value", "name" "value" or, for a short name, "namevalue".  NULL: `option` is another option.
+ * *took_next is set if the value is the next argument. */
 static const char *option_value(const char *const *option, const char *name, bool *took_next)
 {
 	size_t n = strlen(name);
@@ -235,7 +235,7 @@ static const char *option_value(const char *const *option, const char *name, boo
 	return option[1];
 }
 
-/* True if an option makes NVRTC read or write files that this file does not consider. */
+/* True if an option makes NVRTC read or write files that are not searched for here. */
 static bool names_files(const char *option)
 {
 	return strncmp(option, "-D", 2) &&

@@ -1,8 +1,8 @@
 /* choose.c — finds the image that contains the kernel to be loaded.
  *
- * The images that the driver would select for the device (verdict TAKEN) are searched, registered images before
- * embedded images.  An exact mangled name ends the search.  A demangled name may match several kernels, so all
- * images are then searched for an ambiguity. */
+ * Only images that the driver would select for the device (verdict TAKEN) are searched: first those that the program registers with
+ * the CUDA runtime, then those that are embedded in its data. An exact mangled name ends the search. A demangled name may match
+ * several kernels, so all images are then searched. */
 #include "loader/choose/choose_internal.h"
 
 #include <stdio.h>
@@ -22,25 +22,25 @@ struct search {
 	const gpul_choice *c;
 	gpul_input *input; /* the input whose images are searched */
 	gpul_origin origin;
-	bool linkable;      /* search the images to be linked; false: the loadable images */
+	bool linkable;      /* true: search the images to be linked; false: search the loadable images */
 	const char *wanted; /* kernel name; NULL: any kernel */
 	char part[128];     /* an identifier that every mangled name of the wanted kernel contains */
 	gpul_chosen found;
 	GPUL_ARRAY(char *) seen; /* mangled names of the kernels counted so far, at most MAX_SEEN; owned */
-	bool enough;             /* the rest of the search cannot change the result */
+	bool enough;             /* true if the rest of the search cannot change the result */
 	bool full;               /* no more names fit into `names` */
 	size_t n_found;          /* number of matching names; if wanted is NULL, of images with kernels that no earlier image has */
 	char names[NAMES_BYTES]; /* names of the kernels found: "a, b" */
 	gpul_error damage;       /* why the first damaged image could not be read */
 };
 
-/* Get the identifier that each mangled name of a kernel contains: "copy" for "ns::copy<int>(int*)". */
+/* Get an identifier that every mangled name of the wanted kernel contains: "copy" for "ns::copy<int>(int*)". */
 static void last_identifier(const char *wanted, char *out, size_t out_bytes)
 {
 	size_t n = strcspn(wanted, "<(");
 	size_t from = n;
 
-	if (n == 0 || strchr(wanted, ' ')) { /* no such identifier: "(anonymous namespace)::f", "void f<int>" */
+	if (n == 0 || strchr(wanted, ' ')) { /* the name has no such identifier, as in "(anonymous namespace)::f" or "void f<int>" */
 		*out = '\0';
 		return;
 	}
@@ -71,8 +71,8 @@ static bool is_searched(const gpul_image *image, void *context)
 	return s->input->verdicts[i] == GPUL_TAKEN && image->origin == s->origin && gpul_choice_links(s->c, s->input, i) == s->linkable;
 }
 
-/* Return false if a kernel of this name in another unit (inline, template) was already counted.  After MAX_SEEN kernels,
- * every kernel counts as new; then only the number in a message is too high. */
+/* Return false if a kernel of this name was already counted in another unit, as for an inline function or a template. After
+ * MAX_SEEN kernels every kernel counts as new, so that the number in a message may be too high. */
 static bool is_new_kernel(struct search *s, const char *name)
 {
 	char **seen;
@@ -90,7 +90,7 @@ static bool is_new_kernel(struct search *s, const char *name)
 static void add_match(struct search *s, const gpul_image *image, const char *name, const char *demangled)
 {
 	if (!is_new_kernel(s, name))
-		return; /* use the first one */
+		return; /* keep the image that was found first */
 	if (s->n_found++ == 0)
 		s->found = (gpul_chosen){ s->input, image };
 	add_name(s, demangled ? demangled : name);
@@ -211,7 +211,7 @@ static gpul_status consider_linking(gpul_choice *c, struct search *s, const stru
 	st = search_inputs(c, s, GPUL_ORIGIN_REGISTERED, err);
 	if (!st && s->n_found == 0)
 		st = gpul_choice_no_kernel(c, &s->damage, err);
-	s->n_found = s->n_found > 1 ? s->n_found : 0; /* with 0, the caller links; with more, it reports the ambiguity */
+	s->n_found = s->n_found > 1 ? s->n_found : 0; /* with 0, the caller links; with a larger number, it reports the ambiguity */
 	return st;
 }
 

@@ -1,4 +1,4 @@
-/* choose_explain.c — explains a choice: the verdict on each image, or why nothing can be loaded. */
+/* choose_explain.c — explains the choice of an image: the verdict on each image, or why nothing can be loaded. */
 #include <cuda.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -135,7 +135,7 @@ struct names {
 	char elsewhere[16];      /* architecture of an image that has the kernel; "": none */
 };
 
-/* True if no image of the unit (fatbin) that contains image i has the verdict TAKEN. */
+/* True if no image in the unit (fatbin) of image i has the verdict TAKEN. */
 static bool unit_is_left_out(const gpul_input *s, size_t i)
 {
 	size_t from = i, to = i;

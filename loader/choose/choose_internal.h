@@ -71,8 +71,8 @@ const char *gpul_input_image_name(const gpul_input *in, const gpul_image *image,
 /* Call gpul_image_unpack(), and add the name of the file to its errors. */
 gpul_status gpul_input_unpack(const gpul_input *in, const gpul_image *image, gpul_unpacked *out, gpul_error *err);
 
-/* Compile a CUDA C++ source to PTX for compute capability cc; relocatable: the PTX will be linked with
- * other code.  The compiler's messages are logged. */
+/* Compile a CUDA C++ source to PTX for compute capability cc.  relocatable: the PTX can then be linked with other code.  The
+ * compiler's messages are logged. */
 gpul_status gpul_compile_source(gpul_source *source, uint32_t cc, const gpul_load_options *options, bool relocatable,
 				gpul_nvrtc_result *out, gpul_error *err);
 
@@ -91,7 +91,7 @@ gpul_status gpul_choice_no_kernel(const gpul_choice *c, const gpul_error *damage
 /* Like gpul_select(), for an array of images; the images of a unit (fatbin) must be adjacent. */
 void gpul_select_among(const gpul_image *images, size_t n, const gpul_target *target, gpul_verdict *verdicts);
 
-/* Compare two images that suit the target: > 0 if the driver prefers a, < 0 if b, 0 if their position decides. */
+/* Compare two images that suit the target: > 0 if the driver prefers a, < 0 if it prefers b, 0 if their order decides. */
 int gpul_select_order(const gpul_image *a, const gpul_image *b, const gpul_target *target);
 
 #endif

@@ -1,11 +1,11 @@
-/* inputs.c — lists the images of the sources of a choice, and gives each a verdict. */
+/* inputs.c — lists the images of all sources, and gives each image a verdict: whether it is used for the device. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "loader/choose/choose_internal.h"
 
-/* Compile a source in CUDA C++, if there are several sources, to relocatable PTX, which is then an image to be linked. */
+/* Compile a CUDA C++ source to relocatable PTX, which is then an image to be linked; called if there are several sources. */
 static gpul_status compile_input(gpul_input *in, const gpul_choice *c, gpul_error *err)
 {
 	gpul_nvrtc_result result = { 0 };

@@ -1,7 +1,7 @@
 /* select.c — gives each image a verdict for a device.
  *
- * "a" code runs on one architecture only; "f" code on a family: the same major version, from its minor version up (sm_100f runs on
- * 10.0 and 10.3).  Source: CUDA C++ Programming Guide, Feature Set Compiler Targets.  LTO code, which nvJitLink compiles to machine
+ * Code for sm_90a runs on one architecture only; code for sm_100f runs on a family (10.0 and 10.3): the same major version, from its
+ * minor version up. Source: CUDA C++ Programming Guide, Feature Set Compiler Targets. LTO code, which nvJitLink compiles to machine
  * code, ranks between machine code and PTX; for a driver that runs PTX only, it ranks after PTX, which needs no linker. */
 #include "loader/choose/choose_internal.h"
 
@@ -44,8 +44,8 @@ static int rank_of_kind(gpul_image_kind kind, bool machine_code)
 	return 0;
 }
 
-/* Prefer the highest architecture that is not above the device.  Only an interpreter can also run PTX
- * for newer architectures: of those, prefer the lowest, because it is the least likely to use a new feature. */
+/* Prefer the highest architecture that is not above the device.  Only an interpreter can also run PTX for newer architectures:
+ * among these, prefer the lowest, because it is the least likely to use new features. */
 static int compare_sm(const gpul_image *a, const gpul_image *b, uint32_t cc)
 {
 	if ((a->sm <= cc) != (b->sm <= cc))

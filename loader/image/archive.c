@@ -129,7 +129,7 @@ static gpul_status read_next_header(const gpul_walk *w, archive *a, member *m)
 		return gpul_walk_fail(w, m->header, "the archive is damaged: there is no valid member header at its byte %zu" GPUL_AGAIN,
 				      (size_t)(m->header - w->file.at));
 	a->rest = (gpul_span){ a->rest.at + sizeof h, a->rest.n - sizeof h };
-	/* A thin archive contains its tables, but not the contents of its members. */
+	/* A thin archive contains its own tables, but not the contents of its members. */
 	inside = !a->thin || (h.ar_name[0] == '/' && (h.ar_name[1] == '/' || h.ar_name[1] == ' ' || h.ar_name[1] == 'S'));
 	if (inside && n > a->rest.n)
 		return gpul_walk_fail(w, m->header,
@@ -188,7 +188,7 @@ static gpul_status read_thin_member(const gpul_walk *w, const member *m)
 	return w->read_member(&inner, inner.file);
 }
 
-/* Read a member's content.  A member x.o of the archive inner.a, which is itself a member of an archive, is named "inner.a(x.o)". */
+/* Read a member's content.  If an archive inner.a is a member of another archive, its member x.o is named "inner.a(x.o)". */
 static gpul_status read_member(const gpul_walk *w, const member *m, bool thin)
 {
 	gpul_walk inner = *w;
@@ -205,7 +205,7 @@ gpul_status gpul_walk_archive(const gpul_walk *w, gpul_span s)
 {
 	archive a = { .rest = { s.at + SARMAG, s.n - SARMAG }, .thin = memcmp(s.at, ARMAG, SARMAG) != 0 };
 
-	if (a.thin && w->depth) /* a thin archive refers to files, so it could refer to itself and never end */
+	if (a.thin && w->depth) /* refused: a thin archive refers to files, so it could refer to itself, and reading would not end */
 		return gpul_walk_fail(w, s.at,
 				      "cannot read a thin archive inside another archive: give the thin archive as a file of its own");
 	while (a.rest.n) {

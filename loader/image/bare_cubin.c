@@ -14,8 +14,8 @@ static bool extend_end(gpul_span s, uint64_t offset, uint64_t n, size_t *end)
 	return true;
 }
 
-/* False for sections of NVIDIA's types that reserve memory for a kernel: they have a size, but no bytes in the file.
- * Seen in relocatable cubins of CUDA 13.0. */
+/* False for sections of NVIDIA's types that reserve memory for a kernel, and have a size, but no bytes in the file.  Observed in
+ * relocatable cubins of CUDA 13.0. */
 static bool has_bytes(const Elf64_Shdr *sh)
 {
 	enum { NV_GLOBAL = 0x70000007, NV_LOCAL = 0x70000009, NV_SHARED = 0x7000000a, NV_SHARED_RESERVED = 0x70000015 };

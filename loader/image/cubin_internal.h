@@ -32,10 +32,10 @@ typedef struct gpul_cubin {
 	gpul_cubin_gap gap;
 	Elf64_Ehdr header;
 	uint32_t n_sections;
-	Elf64_Shdr names; /* the section of section names */
+	Elf64_Shdr names; /* header of the section that contains the names of the sections */
 	uint16_t sm;      /* 90 for sm_90 */
-	bool older;       /* it has ABI version 7 */
-	bool relocatable; /* its type is ET_REL */
+	bool older;       /* the cubin has ABI version 7 (CUDA 11 and 12) */
+	bool relocatable; /* the ELF type of the cubin is ET_REL */
 } gpul_cubin;
 
 /** Check the ELF header and the extent of the section table.
@@ -49,7 +49,7 @@ gpul_status gpul_cubin_open(const void *bytes, size_t n_bytes, gpul_cubin_gap ga
 /* Return the header of section i < n_sections; the range of bytes in it is not checked. */
 Elf64_Shdr gpul_cubin_section(const gpul_cubin *c, uint32_t i);
 
-/* Return the bytes of a section; NULL: it has none, or some are outside the image or in its gap. */
+/* Return the bytes of a section.  NULL: the section has no bytes, or some are outside the image or in the image's gap. */
 const unsigned char *gpul_cubin_bytes(const gpul_cubin *c, const Elf64_Shdr *s);
 
 /* True if the section's name starts with prefix; false if the name is outside its table.  Inline, because libcublas has
@@ -83,7 +83,7 @@ typedef struct gpul_attributes {
 /* Read the next attribute; false: no attribute is left, or the data is invalid (then at != end). */
 bool gpul_attribute_next(gpul_attributes *a, gpul_attribute *out);
 
-/* Return the i-th 32-bit or 16-bit number of the payload; 0 if the payload is shorter. */
+/* Return number i, of 32 or 16 bits, of the payload; 0 if the payload is shorter. */
 uint32_t gpul_attribute_u32(const gpul_attribute *a, unsigned i);
 uint16_t gpul_attribute_u16(const gpul_attribute *a, unsigned i);
 
@@ -96,9 +96,9 @@ typedef struct gpul_cubin_build {      /* how ptxas compiled the code; borrowed 
 
 /* True if the section contains the notes of the tools. */
 bool gpul_cubin_is_tool_note(const gpul_cubin *c, const Elf64_Shdr *s);
-/* Read the first note of ptxas in that section; in linked code, it is about the first object.  {NULL ...}: none. */
+/* Read the first note of ptxas in this section; in linked code, this note describes the first object. {NULL ...}: there is no note. */
 gpul_cubin_build gpul_cubin_build_of(const gpul_cubin *c, const Elf64_Shdr *s);
-/* True if the architecture in these options has this suffix: 'f' of "-arch sm_100f". */
+/* True if the architecture in the options of ptxas has this suffix: 'f' of "-arch sm_100f". */
 bool gpul_cubin_build_is_for(const gpul_cubin_build *b, char suffix);
 
 #endif

@@ -21,7 +21,7 @@ bool gpul_cubin_is_tool_note(const gpul_cubin *c, const Elf64_Shdr *s)
 	return s->sh_type == SHT_NOTE && gpul_cubin_is_named(c, s, ".note.nv.tkinfo");
 }
 
-/* Return the text at position i of n bytes of texts; NULL: it is not completely inside them. */
+/* Return the text at position i of the n bytes `texts`; NULL: the text is not completely inside these bytes. */
 static const char *text_at(const unsigned char *texts, size_t n, uint32_t i, size_t *n_text)
 {
 	const char *text = (const char *)texts + i;

@@ -1,11 +1,11 @@
-/* cubin_target.c — reads for which GPU a cubin was compiled. */
+/* cubin_target.c — finds the GPU for which a cubin was compiled. */
 #include "loader/image/cubin_internal.h"
 #include "loader/image/images.h"
 
-#define ACCELERATORS    0x800 /* e_flags of the older ABI: the "a" of sm_90a */
-#define ACCELERATORS_12 0x8   /* e_flags of ABI version 8 as CUDA 12 wrote it, for sm_100 and later */
+#define ACCELERATORS    0x800 /* bit of e_flags in the older ABI: the target has the suffix "a", such as sm_90a */
+#define ACCELERATORS_12 0x8   /* the same in ABI version 8, as CUDA 12 wrote it for sm_100 and later */
 #define FAMILIES_FROM   100   /* the first SM with the suffix "f" */
-#define COMPAT_SPECIFIC 9     /* .nv.compat: 1 is the "a" of sm_90a */
+#define COMPAT_SPECIFIC 9     /* attribute of .nv.compat; value 1: the target has the suffix "a" */
 
 static bool is_arch_specific(const gpul_cubin *c)
 {
@@ -21,12 +21,12 @@ static bool is_arch_specific(const gpul_cubin *c)
 		for (gpul_attributes a = { p, p + s.sh_size }; gpul_attribute_next(&a, &one);)
 			if (one.id == COMPAT_SPECIFIC)
 				return one.value == 1;
-		return flag; /* only the first such section is read, to limit the time */
+		return flag; /* only the first section of this name is read, to limit the time */
 	}
 	return flag;
 }
 
-/* True for code for a family of GPUs ("f"): only the note of ptxas contains this suffix, the headers do not. */
+/* True for code for a family of GPUs (suffix "f").  The headers do not contain this suffix, only the note of ptxas does. */
 static bool is_family_specific(const gpul_cubin *c)
 {
 	for (uint32_t i = 1; i < c->n_sections; i++) {

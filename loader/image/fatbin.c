@@ -15,14 +15,14 @@
 #define MOST_HEADER  65536 /* in bytes; 64 to 144 were observed, but a header contains options of any length */
 #define MOST_SM      9999
 #define MOST_DAMAGED 1000 /* maximum number of damaged fatbins in a section, because each may have many entries */
-#define STARTS_IN    96   /* the first bytes of an image, which contain the ELF header even if compressed: LZ4 expands little */
+#define STARTS_IN    96   /* this many stored bytes contain the ELF header, even compressed: LZ4 makes data at most slightly longer */
 
 enum { /* bits of fatbin_entry.flags; other bits are ignored */
        FLAG_DEBUG = 0x2,
        FLAG_LZ4 = 0x2000,
        FLAG_ZSTD = 0x8000,
-       FLAG_ARCH_SPECIFIC = 0x100000,   /* sm_90a */
-       FLAG_FAMILY_SPECIFIC = 0x200000, /* sm_100f */
+       FLAG_ARCH_SPECIFIC = 0x100000,   /* the target has the suffix "a", such as sm_90a */
+       FLAG_FAMILY_SPECIFIC = 0x200000, /* the target has the suffix "f", such as sm_100f */
 };
 
 /* The option with which nvcc -dc marks PTX that must be linked. */
@@ -59,7 +59,7 @@ static const char *entry_damage(const fatbin_entry *e, size_t left)
 {
 	if (e->header_bytes < sizeof *e || e->header_bytes > MOST_HEADER || e->header_bytes > left)
 		return "the length of its header is invalid";
-	if (e->kind == GPUL_IMAGE_LTO && e->options_at == 0) /* nvJitLink would crash */
+	if (e->kind == GPUL_IMAGE_LTO && e->options_at == 0) /* nvJitLink crashes on LTO code without options */
 		return "LTO code without compiler options";
 	if (e->version != 0x0101)
 		return "its version is not 1.1";
@@ -246,7 +246,7 @@ gpul_status gpul_walk_fatbins(const gpul_walk *w, gpul_span s)
 		gpul_status st;
 		size_t taken;
 
-		if (*gpul_walk_see(w, s.at, 1) == 0) { /* padding by the linker between the fatbins of two objects */
+		if (*gpul_walk_see(w, s.at, 1) == 0) { /* skip the zeros by which the linker pads the fatbins of two objects */
 			s = after(s, 1);
 			continue;
 		}

@@ -46,7 +46,7 @@ static bool is_data(const GElf_Shdr *sh)
 	return sh->sh_type == SHT_PROGBITS && sh->sh_flags & SHF_ALLOC && !(sh->sh_flags & (SHF_EXECINSTR | SHF_COMPRESSED));
 }
 
-/* True for the section of clang's offload binaries, which the device linker reads from an object; its section type is LLVM's own. */
+/* True for a section with clang's offload binaries, which has a section type of LLVM. */
 static bool is_offload(const GElf_Shdr *sh, const char *name)
 {
 	return strcmp(name, ".llvm.offloading") == 0 && sh->sh_type != SHT_NOBITS && !(sh->sh_flags & SHF_COMPRESSED);
@@ -138,7 +138,7 @@ static bool sections_are_inside(gpul_span s)
 	uint64_t n;
 
 	if (s.n < sizeof h || s.at[EI_CLASS] != ELFCLASS64 || s.at[EI_DATA] != ELFDATA2LSB)
-		return true; /* libelf checks these itself */
+		return true; /* libelf checks the headers of other classes and byte orders itself */
 	memcpy(&h, s.at, sizeof h);
 	if (h.e_shoff == 0)
 		return true;

@@ -13,10 +13,10 @@
 
 #define BLOCK_BYTES   ((size_t)8 << 20)
 #define THREAD_BYTES  ((size_t)16 << 20) /* one thread for this many bytes: a search of fewer takes less time than starting a thread */
-#define SPARSE_BYTES  ((size_t)1 << 20)  /* in larger regions, headers are read into a gpul_window, without mapping pages */
+#define SPARSE_BYTES  ((size_t)1 << 20)  /* in larger regions, headers are copied to a gpul_window, so that no pages are mapped */
 #define RELEASE_BYTES ((size_t)1 << 20)
 #define MAX_THREADS   16
-#define MAX_REJECTS   2000000 /* limit of the steps, of some ns each, on data that only looks like an image */
+#define MAX_REJECTS   2000000 /* limit of the steps (of some ns each) that are spent on data that only looks like an image */
 #define REPORT_NS     50000000u
 
 typedef struct block {
@@ -97,7 +97,7 @@ static void search_on_thread(void *context)
 	search_blocks(context, false);
 }
 
-/* Search on several threads, of which the calling thread is one; it searches alone if the system refuses more threads. */
+/* Search on several threads, one of which is the calling thread. If the system refuses more, the calling thread does all work. */
 static void search_in_parallel(search *s)
 {
 	size_t useful = s->n_bytes / THREAD_BYTES, cpus = gpul_cpus();
@@ -164,8 +164,8 @@ static size_t unit_end(const gpul_images *list, size_t i)
 	return end;
 }
 
-/* Search the rest of a region again with one thread.  This is needed if the search of a block accepted, as an image, data that starts
- * inside a fatbin and ends after the fatbin: the later results of that block are then wrong. */
+/* Search the rest of a region again with one thread.  This is needed if a block's search accepted data as an image that starts
+ * inside a fatbin and ends after this fatbin, because the later results of the block are then wrong. */
 static gpul_status search_rest(const gpul_walk *w, const gpul_region *r, size_t from)
 {
 	_Atomic size_t covered = from;

@@ -33,7 +33,7 @@ static gpul_status read_content(const gpul_walk *w, gpul_span s, gpul_content co
 				GPUL_MAX_CONTAINERS);
 		return gpul_walk_archive(w, s);
 	default:
-		if (w->depth) /* ignore an archive member without device code: a linker script, an index, bitcode */
+		if (w->depth) /* ignore members without device code, such as a linker script, an index or bitcode */
 			return GPUL_OK;
 		return gpul_walk_fail(w, s.at,
 				      "%s: expected PTX, a cubin, a fatbin, or an "
@@ -74,7 +74,7 @@ gpul_status gpul_images_list(const gpul_source *source, const gpul_progress *pro
 		why = list->damaged.at[0];
 		st = why.status;
 	}
-	if (gpul_images_check(list, err)) /* a truncated file is the cause of any other error */
+	if (gpul_images_check(list, err)) /* if the file was truncated, this is the cause of any other error */
 		st = GPUL_ESYS;
 	else if (st)
 		gpul_fail(err, st, why.native, "%s", why.text);

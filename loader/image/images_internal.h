@@ -1,5 +1,4 @@
-/* images_internal.h — declares what the readers of this folder share: the list that they build, and the state of
- *reading a file.
+/* images_internal.h — declares what the readers of this folder share: the list that they build, and the state of reading a file.
  *
  *     read_content ─┬─ archive ── read_member: read_content of each member
  *                   ├─ host ELF ── search ─┬─ walk_fatbins   named sections: only fatbins
@@ -22,7 +21,7 @@
 
 #define GPUL_MAX_CONTAINERS 8 /* levels of archives in archives */
 
-/* The end of messages about a damaged file tells the user what to do. */
+/* Messages about a damaged file end with this advice to the user. */
 #define GPUL_AGAIN "; copy or build the file again"
 
 struct gpul_images {
@@ -43,15 +42,15 @@ typedef struct gpul_span {
 	size_t n;
 } gpul_span;
 
-/* A small read buffer for headers that are scattered over a large file.  A page fault maps 16 pages and takes four
- * times as long as reading these bytes. */
+/* A small read buffer for headers that are scattered over a large file.  Reading these bytes takes a quarter of the time of a page
+ * fault, which maps 16 pages. */
 typedef struct gpul_window {
 	const unsigned char *at; /* address of the bytes that are copied to bytes[]; NULL: none */
 	size_t n;
 	unsigned char bytes[256]; /* room for an entry and the start of its payload */
 } gpul_window;
 
-/* The state of reading a file (a walk).  It is copied to read a member or section, so that changes are lost at its end. */
+/* The state of reading a file (a walk).  Each archive member or section is read with its own copy of this state. */
 typedef struct gpul_walk {
 	gpul_images *list;
 	/* Reads one member of an archive; images.c sets it, because the readers cannot call images.c. */
@@ -59,24 +58,24 @@ typedef struct gpul_walk {
 	const gpul_progress *progress; /* NULL: no reports */
 	gpul_span file;                /* the whole file, from which offsets count; for a member of a thin archive,
 				* the member's own file */
-	gpul_place here;               /* the current place; its strings may be temporary: they are copied into the list when needed */
+	gpul_place here;               /* the current place; its strings may be temporary, so the list gets copies of them */
 	gpul_file source;              /* mapping of `file`; all zeros if it is in the caller's memory */
 	unsigned depth;                /* number of containers around this content: archives, offload binaries */
 	gpul_origin origin;
 	bool relocatable;              /* true: the section contains relocatable images */
 	bool section_known;            /* .relocatable is valid; else the ELF type in each cubin's header is read */
-	bool read_zstd;                /* also read the first bytes of zstd-compressed cubins, because the file has few images */
+	bool read_zstd;                /* also read the start of zstd-compressed cubins, because the file has few images */
 	size_t *n_searched;            /* number of bytes searched so far, whose pages are therefore mapped */
 	gpul_window *window;           /* buffer for reading headers; NULL: read the mapping */
-	_Atomic int64_t *rejects_left; /* steps that may still be spent on data that turns out not to be an image */
+	_Atomic int64_t *rejects_left; /* number of steps that may still be spent on data that is not an image after all */
 	gpul_error *err;
 } gpul_walk;
 
 /* Return the address of n bytes of the file, in the mapping (`at`) or copied to the window; valid until the next call. */
 const unsigned char *gpul_walk_see(const gpul_walk *w, const unsigned char *at, size_t n);
 
-/* Each reader adds the images of a span to the list.  It fails at the first damage; containers of several parts leave out
- * the damaged parts (gpul_walk_skip_damage()). */
+/* Each reader adds the images of a span to the list.  It fails at the first damage; but readers of containers skip damaged parts
+ * (gpul_walk_skip_damage()). */
 gpul_status gpul_walk_archive(const gpul_walk *w, gpul_span archive);
 gpul_status gpul_walk_elf(const gpul_walk *w, gpul_span elf);
 gpul_status gpul_walk_cubin(const gpul_walk *w, gpul_span cubin);
@@ -116,7 +115,7 @@ gpul_status gpul_walk_regions(const gpul_walk *w, const gpul_region *regions, si
 
 /* True if `stored_bytes` can plausibly decompress to `bytes`; checked before memory is allocated. */
 bool gpul_can_unpack(uint64_t stored_bytes, uint64_t bytes);
-/* Like gpul_can_unpack(), for all images of the list and one more: many small images can also be a decompression bomb. */
+/* Like gpul_can_unpack(), for all images of the list and one more, because many small images together can also be a decompression bomb. */
 bool gpul_can_unpack_all(gpul_images *list, uint64_t stored_bytes, uint64_t bytes);
 
 /* Decompress the first n bytes of an image into out; false: not possible. */
@@ -133,10 +132,10 @@ gpul_image *gpul_walk_add(const gpul_walk *w, uint32_t unit);
 /* Fail with "FILE(MEMBER), SECTION: message"; at: address of the wrong byte in w->file, or NULL. */
 gpul_status gpul_walk_fail(const gpul_walk *w, const void *at, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 gpul_status gpul_walk_no_memory(const gpul_walk *w);
-/* Call this after a part could not be read: keeps its error in the list and clears w->err, so that reading continues
- * with the next part.  Returns GPUL_OK, or st if the cause is not damage. */
+/* Called after a part of a file could not be read: keeps the error in the list and clears w->err, so that reading continues with
+ * the next part.  Returns GPUL_OK, or st if the cause is not damage. */
 gpul_status gpul_walk_skip_damage(const gpul_walk *w, gpul_status st);
-/* Append a part's error to the list. */
+/* Append the error of a part of the file to the list. */
 gpul_status gpul_walk_add_damage(const gpul_walk *w, const gpul_error *why);
 
 /* The fields of a source are declared here for the files that read its content. */
@@ -146,7 +145,7 @@ struct gpul_source {
 	bool borrowed; /* file describes the caller's memory: only bytes and n_bytes are set */
 	gpul_content content;
 	char *text;          /* copy of the text that ends in NUL; NULL: not needed */
-	gpul_images *images; /* list of its images; NULL: not listed yet */
+	gpul_images *images; /* list of the images in the source; NULL: not listed yet */
 };
 
 /* ---- magic.c: searches plain data for the magic numbers of fatbins and ELF files ---- */
@@ -167,7 +166,7 @@ bool gpul_magic_is(const unsigned char *bytes, size_t n, size_t at);
 
 typedef struct gpul_loaded { /* a loaded segment of a program */
 	uint64_t address;
-	gpul_span bytes; /* its bytes in the file */
+	gpul_span bytes; /* the bytes of the segment in the file */
 	bool writable;
 } gpul_loaded;
 

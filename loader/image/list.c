@@ -10,7 +10,7 @@
 
 #include "loader/image/images_internal.h"
 
-/* Return a copy of the text that is freed with the list. */
+/* Return a copy of the text, which is freed together with the list. */
 static const char *keep_string(gpul_images *list, const char *text)
 {
 	char **place = text ? gpul_array_push(&list->strings) : NULL;
@@ -20,7 +20,7 @@ static const char *keep_string(gpul_images *list, const char *text)
 	return place ? *place : NULL;
 }
 
-/* Replace control characters: names from files must not move a terminal's cursor or break a line. */
+/* Replace control characters, because names from files must not move a terminal's cursor or break a line. */
 static void replace_control_characters(char *text)
 {
 	for (; text && *text; text++)
@@ -122,7 +122,7 @@ gpul_status gpul_walk_fail(const gpul_walk *w, const void *at, const char *fmt, 
 	gpul_error why = { 0 };
 	va_list ap;
 
-	if (!w->err) /* a search for images passes no err, because most candidates fail */
+	if (!w->err) /* err is NULL during a search, because most candidates fail, and their errors are not reported */
 		return GPUL_EFORMAT;
 	va_start(ap, fmt);
 	vsnprintf(what, sizeof what, fmt, ap);

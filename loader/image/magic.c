@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
-/* Ask glibc for CPU features: __builtin_cpu_supports() adds start-up code to every program, which runs CPUID a dozen times, and
- * in a virtual machine each CPUID is an exit to the host. */
+/* Ask glibc for CPU features, because __builtin_cpu_supports() adds code to the start of every program, which runs CPUID a dozen
+ * times, and in a virtual machine each CPUID is an exit to the host. */
 #if defined(__x86_64__) && __has_include(<sys/platform/x86.h>)
 #include <sys/platform/x86.h>
 #define HAS_AVX2() CPU_FEATURE_ACTIVE(AVX2)
@@ -23,7 +23,7 @@
 
 typedef unsigned char lane __attribute__((vector_size(32)));
 
-#define INLINE static inline __attribute__((always_inline)) /* a copy for each version below */
+#define INLINE static inline __attribute__((always_inline)) /* inlined into each version below, which is compiled for one instruction set */
 
 /* True if the first two bytes of a magic number are in the line at p; reads one byte after the line. */
 INLINE bool is_suspect(const unsigned char *p)

@@ -32,8 +32,8 @@ typedef struct offload_entry {
 } offload_entry;
 _Static_assert(sizeof(offload_entry) == 40, "as in the file");
 
-/* Read the images of an entry.  *n_left is the limit for the total bytes of the images of this and the later entries: without a
- * limit, images that overlap in a damaged file would be read many times. */
+/* Read the images of an entry.  *n_left limits the total size of the images of this and later entries, because overlapping images
+ * in a damaged file would otherwise be read many times. */
 static gpul_status read_entry(const gpul_walk *w, gpul_span binary, uint64_t at, uint64_t *n_left)
 {
 	gpul_walk inner = *w;

@@ -20,7 +20,7 @@ static bool starts_with(const unsigned char *p, size_t n, const char *magic, siz
 static bool is_text(const unsigned char *p, size_t n)
 {
 	while (n && p[0] && p[n - 1] == 0)
-		n--; /* PTX that is stored for the driver ends in NUL, and is padded by NULs */
+		n--; /* ignore the NULs at the end of PTX that is stored for the driver */
 	for (size_t i = 0; i < n && i < LOOK_AT; i++)
 		if (p[i] < 32 && !isspace(p[i]) && p[i] != 0x1a)
 			return false;

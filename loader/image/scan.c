@@ -4,11 +4,11 @@
  * programs that handle fatbins. */
 #include "loader/image/images_internal.h"
 
-/* Fatbins often follow each other at aligned addresses, so the first step of a search is short; the following steps grow. */
+/* In bytes.  Fatbins often follow each other, so the first step of a search is short; the following steps grow. */
 #define MAX_ALIGN  ((size_t)64)
 #define FIRST_STEP ((size_t)256)
 #define MAX_STEP   ((size_t)1 << 20)
-#define FETCH_FROM ((size_t)256 << 10) /* in bytes; shorter steps are not fetched in advance, because page faults are as fast */
+#define FETCH_FROM ((size_t)256 << 10) /* in bytes; shorter steps are not prefetched, because page faults are as fast */
 
 /* True if a magic number follows the last image, directly or after zeros for alignment: libraries store their
  * images in arrays.  *from is moved past the zeros. */
@@ -42,7 +42,7 @@ static size_t find_magic(const gpul_walk *w, gpul_span s, size_t from, size_t to
 	return to;
 }
 
-/* Add the image at the start of s, if a valid one is there; *taken is its length, or 0. */
+/* Add the image that starts at s, if it is valid.  *taken is set to its length; 0: there is no image. */
 static gpul_status try_image(const gpul_walk *w, gpul_span s, size_t *taken)
 {
 	size_t before = w->list->images.n;
@@ -59,7 +59,7 @@ static gpul_status try_image(const gpul_walk *w, gpul_span s, size_t *taken)
 	} else {
 		st = gpul_walk_fatbin(&quiet, s, taken);
 	}
-	if (st == GPUL_EFORMAT) { /* not an image: remove the entries that were added before the error */
+	if (st == GPUL_EFORMAT) { /* the data is no image: remove the entries that were added before the error */
 		atomic_fetch_sub(w->rejects_left, 1);
 		w->list->images.n = before;
 		w->list->n_units = unit;
@@ -78,7 +78,7 @@ static void mark_covered(_Atomic size_t *covered, size_t to, size_t step, size_t
 
 gpul_status gpul_walk_data(const gpul_walk *w, gpul_span s, size_t from, size_t to, _Atomic size_t *covered)
 {
-	gpul_walk direct = *w; /* reads without a window, because the search has just mapped these pages */
+	gpul_walk direct = *w; /* reads the mapping directly, without a window, because the search has just mapped these pages */
 	size_t taken = 0, step = to - from;
 
 	direct.window = NULL;

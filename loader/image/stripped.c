@@ -6,7 +6,7 @@
 
 #define WRAPPER_MAGIC 0x466243B1u
 
-/* A wrapper as stored in the file.  In a position-independent program, the field data is 0 in the file, and a relocation sets it. */
+/* A wrapper as it is in the file.  In a position-independent program, the field `data` is 0 in the file, and a relocation sets it. */
 typedef struct wrapper {
 	uint32_t magic, version;
 	uint64_t data, more;

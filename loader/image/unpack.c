@@ -17,8 +17,8 @@
 #include <zstd.h>
 #endif
 
-/* Machine code compresses to 1/3 of its size, padding and tables to 1/50.  Only zeros compress by more than
- * LARGE_RATIO, which is accepted for images of up to LARGE_BYTES. */
+/* Machine code compresses to 1/3 of its size, padding and tables to 1/50.  A higher ratio than LARGE_RATIO occurs only for zeros,
+ * and is accepted for images of up to LARGE_BYTES. */
 #define LARGE_BYTES (32u << 20)
 #define LARGE_RATIO 200
 #define MOST_BYTES  ((uint64_t)2 << 30)
@@ -26,7 +26,7 @@
 #define HUGE_PAGE  ((size_t)2 << 20)
 #define GROW_BYTES ((size_t)8 << 20) /* smaller buffers grow by doubling */
 
-typedef struct buffer { /* gpul_unpacked.owned: reused for the next image */
+typedef struct buffer { /* the value of gpul_unpacked.owned, which is reused for the next image */
 	unsigned char *at;
 	size_t room;
 #if GPUL_HAVE_ZSTD
@@ -67,7 +67,7 @@ bool gpul_can_unpack(uint64_t stored_bytes, uint64_t bytes)
 	return bytes && bytes <= (most > LARGE_BYTES ? most : LARGE_BYTES) && bytes <= MOST_BYTES;
 }
 
-/* Allocate a buffer on huge pages of 2 MB: with 4-KB pages, page faults take a tenth of the time of decompressing. */
+/* Allocate a buffer on huge pages of 2 MB.  On pages of 4 KB, page faults would take a tenth of the time of decompressing. */
 static void *on_huge_pages(size_t *room)
 {
 	void *at;
@@ -130,7 +130,7 @@ static size_t unpack_zstd(const gpul_image *image, buffer *b)
 }
 
 #if GPUL_HAVE_ZSTD
-/* Decompress the first n bytes: zstd can stop in the middle of a stream. */
+/* Decompress only the first n bytes, which is possible because zstd can stop in the middle of a stream. */
 static bool start_zstd(const gpul_image *image, void *out, size_t n)
 {
 	ZSTD_inBuffer from = { image->stored, (size_t)image->stored_bytes, 0 };
@@ -216,7 +216,7 @@ static gpul_span find_fatbin_entry(const gpul_image *image)
 	fatbin_entry e;
 
 	for (at += at ? sizeof(fatbin_header) : 0; at < end; at += gpul_fatbin_entry_bytes(&e)) {
-		memcpy(&e, at, sizeof e); /* in bounds: fatbin.c has checked every entry */
+		memcpy(&e, at, sizeof e); /* in bounds, because fatbin.c has checked every entry */
 		if (at + e.header_bytes == image->stored)
 			return (gpul_span){ at, gpul_fatbin_entry_bytes(&e) };
 	}

@@ -1,4 +1,4 @@
-/* link_choice.c — links the relocatable images of a choice into one image. */
+/* link_choice.c — links the relocatable images of all sources into one image. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,7 +86,7 @@ static const char **linker_options(const struct inputs *in, const gpul_load_opti
 	if (!words)
 		return NULL;
 	k = in->registers ? 1 : 0;
-	if (k) { /* comes first, so that the caller's options override it */
+	if (k) { /* placed first, so that the caller's options override it */
 		snprintf(limit, 40, "-maxrregcount=%lu", in->registers);
 		words[0] = limit;
 	}

@@ -1,4 +1,4 @@
-/* link_choice_internal.h — links all relocatable images of a choice into one image. */
+/* link_choice_internal.h — links the relocatable images of all sources into one image. */
 #ifndef GPULOAD_LOADER_LINK_LINK_CHOICE_INTERNAL_H
 #define GPULOAD_LOADER_LINK_LINK_CHOICE_INTERNAL_H
 

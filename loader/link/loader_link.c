@@ -49,7 +49,7 @@ struct ptx_input { /* a PTX module to be linked */
 	gpul_linked made; /* PTX that was compiled from LTO code; else empty */
 };
 
-/* Report the same error with its quoted name demangled: "'_Z5twicei' is not defined". */
+/* Report the same error, but demangle the name that it quotes: "'_Z5twicei' is not defined". */
 static gpul_status fail_demangled(const gpul_error *why, gpul_error *err)
 {
 	const char *quote = strstr(why->text, "'_Z");
@@ -94,7 +94,7 @@ static gpul_status link_modules(const gpul_ptx_link_input *list, size_t n, gpul_
 
 /* ---- leaving out code that no kernel reaches ---------------------------------------------------- */
 
-/* limit for tables, as in gpul_ptx_prune_options.table_bytes; linking this many bytes takes about a second */
+/* value of gpul_ptx_prune_options.table_bytes; linking this many bytes takes about a second */
 enum { TABLE_BYTES = 16 << 20 };
 
 static bool is_wanted(void *context, const char *kernel)
@@ -135,7 +135,7 @@ static gpul_status prune_inputs(const gpul_link_input *inputs, size_t n, const g
 	st = gpul_ptx_prune(*texts, n, &how, &result, NULL);
 	if (st == GPUL_ENOMEM)
 		return gpul_fail(err, st, 0, "no memory to find what a kernel reaches");
-	if (st) { /* not PTX, or no such kernel: the link will report it */
+	if (st) { /* the text is not PTX, or no such kernel exists, which the link will report */
 		free(*texts);
 		*texts = NULL;
 		return GPUL_OK;

@@ -23,7 +23,7 @@ static char *fetch_log(void *handle, log_size *size_of, log_text *get)
 	return log;
 }
 
-/* Return the type of an input.  LTO code is bare, or in a fatbin that only nvJitLink can read. */
+/* Return the type of an input.  LTO code is either bare, or in a fatbin, which nvJitLink reads itself. */
 static int input_type(const gpul_link_input *in)
 {
 	static const unsigned char fatbin[4] = { 0x50, 0xed, 0x55, 0xba };
@@ -60,7 +60,7 @@ void nvjitlink_run(const struct nvjitlink_task *t, struct nvjitlink_outcome *out
 	out->created = lib->nvJitLinkCreate(&handle, t->n_options, t->options);
 	if (!handle)
 		return;
-	if (!out->created) {                             /* after an unknown option, using the handle crashes */
+	if (!out->created) {                             /* after an unknown option the handle is invalid: using it crashes */
 		for (size_t i = 0; i < t->n_inputs; i++) /* errors are ignored here, because the log names a refused input */
 			lib->nvJitLinkAddData(handle, input_type(&in[i]), in[i].bytes, in[i].n_bytes + (in[i].kind == GPUL_IMAGE_PTX),
 					      in[i].name);

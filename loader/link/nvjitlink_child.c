@@ -27,8 +27,8 @@ struct head {
 
 /* ---- the child ---------------------------------------------------------------------------- */
 
-/* Close all descriptors except the standard ones and fd.  The child inherits the pipes and sockets of other
- * threads: while the child keeps their write ends open, the readers get no end of file. */
+/* Close all descriptors except the standard ones and fd.  The child inherits pipes and sockets of other threads, whose readers
+ * would get no end of file while the child keeps the write ends open. */
 static void close_others(int fd)
 {
 	struct rlimit limit = { 0 };

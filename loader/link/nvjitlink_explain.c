@@ -1,4 +1,4 @@
-/* nvjitlink_explain.c — turns the log of a failed link into an error: the symbol as in C++, the line of the PTX. */
+/* nvjitlink_explain.c — turns the log of a failed link into an error, with the symbol's name as in C++, or the line of the PTX. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,8 +44,8 @@ static gpul_status explain_undefined(const char *line, int n_bytes, gpul_error *
 	return st;
 }
 
-/* Explain "ptxas application ptx input, line 29; error   : Unknown ..." with the line of the PTX.
- * Another line of the log names the input: "JIT the PTX (bad.ptx)".  GPUL_OK: another message. */
+/* Explain "ptxas application ptx input, line 29; error   : Unknown ..." with the text of that line of the PTX.  Another line of the
+ * log names the input: "JIT the PTX (bad.ptx)".  GPUL_OK: `line` is another message. */
 static gpul_status explain_ptx(const char *log, const char *line, int n_bytes, const gpul_link_input *inputs, size_t n, gpul_error *err)
 {
 	const char *where = memmem(line, (size_t)n_bytes, ", line ", 7);

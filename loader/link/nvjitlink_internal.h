@@ -76,8 +76,8 @@ gpul_status nvjitlink_run_in_child(const struct nvjitlink_task *task, struct nvj
 gpul_status nvjitlink_explain(const struct nvjitlink *lib, int result, const char *log, const gpul_link_input *inputs, size_t n,
 			      gpul_error *err);
 
-/* Link to machine code or, with options->to_ptx, to PTX; then all inputs must be LTO code.  The result comes from the cache if the
- * same link was run before.  The result is not checked.  out->log may be set on failure too. */
+/* Link to machine code, or, with options->to_ptx, to PTX; then all inputs must be LTO code.  If the same link was run before, the
+ * result comes from the cache.  The caller must check the result.  out->log may be set even on failure. */
 gpul_status nvjitlink_link(const gpul_link_input *inputs, size_t n, const gpul_link_options *options, gpul_linked *out, gpul_error *err);
 
 #endif

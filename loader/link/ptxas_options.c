@@ -28,7 +28,7 @@ static const struct row {
 	{ "suppress-stack-size-warning", "suppress-stack-size-warning", IGNORED, 0 },
 	{ "disable-warnings", "w", IGNORED, 0 },
 	{ "compile-only", "c", IGNORED, 0 },       /* nvcc -dc sets it for relocatable PTX */
-	{ "machine", "m", IGNORED_WITH_VALUE, 0 }, /* its value is always 64 */
+	{ "machine", "m", IGNORED_WITH_VALUE, 0 }, /* the value is always 64 */
 };
 
 struct word {
@@ -77,7 +77,7 @@ static const struct row *find_row(struct word w, struct word *value)
 		if (value->n && *value->at == '=')
 			value->at++, value->n--;
 		else if (value->n && !attached)
-			continue; /* the word is a longer name that starts with this one */
+			continue; /* the option only begins with this name, but is longer */
 		return r;
 	}
 	return NULL;

@@ -1,5 +1,5 @@
-/* cxx_params.c — parses the parameter list of a demangled name.  __cxa_demangle writes const
- * after the type that it qualifies ("double const*"), and template arguments nest. */
+/* cxx_params.c — parses the parameter list of a demangled name.  __cxa_demangle writes const after the type that it qualifies
+ * ("double const*"), and template arguments can contain others. */
 #include "loader/names/cxx_params.h"
 
 #include <string.h>
@@ -42,7 +42,7 @@ static gpul_type value_type(struct span s, uint32_t *bytes)
 	static const struct {
 		const char *name;
 		gpul_type type;
-		uint32_t bytes; /* size of a type that gpul_type lacks; else 0 */
+		uint32_t bytes; /* size of a type that is not in gpul_type; else 0 */
 	} rows[] = {
 		{ "char", GPUL_I8, 0 },
 		{ "signed char", GPUL_I8, 0 },
@@ -93,7 +93,7 @@ static gpul_cxx_param parse_param(struct span s)
 	uint32_t element;
 
 	while (drop_suffix(&s, " const") || drop_suffix(&s, " volatile") || drop_suffix(&s, "__restrict"))
-		; /* skip the parameter's own qualifiers, which do not matter to a caller */
+		; /* skip const and volatile of the parameter itself, which do not matter to a caller */
 	/* a pointer or reference to a function or an array */
 	if (memmem(s.at, s.n, "(*", 2) || memmem(s.at, s.n, "(&", 2)) {
 		p.bytes = 8;

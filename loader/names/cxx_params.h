@@ -20,7 +20,7 @@ typedef struct gpul_cxx_param {
 	uint32_t bytes; /* size of the parameter; 0: unknown type */
 	gpul_type type; /* type of the value or, for a pointer, of its elements; NONE: not in gpul_type */
 	bool pointer;   /* a pointer to data, not to a function or another pointer */
-	bool constant;  /* a pointer to const: its elements are loaded, never stored */
+	bool constant;  /* a pointer to const, whose elements are loaded, but never stored */
 } gpul_cxx_param;
 
 #define GPUL_CXX_NO_LIST SIZE_MAX /* the name has no parameter list */

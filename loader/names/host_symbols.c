@@ -77,13 +77,13 @@ static void read_sections(gpul_host_object *o)
 		else if (s.type == SHT_DYNSYM)
 			o->dynamic = symbol_table(o, table, &s);
 		if (strcmp(name, ".interp") == 0)
-			o->shared = false; /* the file is a position-independent program */
+			o->shared = false; /* .interp: the file is a position-independent program */
 		else if (strcmp(name, ".nv_fatbin") == 0)
 			o->has_device_code = true;
 		else if (strcmp(name, ".hip_fatbin") == 0)
 			o->has_hip_code = true;
 		else if (strcmp(name, "__nv_relfatbin") == 0)
-			o->relocatable_only = true; /* cleared later if .nv_fatbin exists, too */
+			o->relocatable_only = true; /* cleared later if the file has a section .nv_fatbin, too */
 	}
 }
 

@@ -19,7 +19,7 @@ typedef struct gpul_host_object {
 	size_t n_symbols;             /* number of symbols in .symtab */
 	bool has_device_code;         /* the file has a section of device code */
 	bool has_hip_code;            /* the file has a section of code for AMD GPUs */
-	bool relocatable_only;        /* no device code is linked yet */
+	bool relocatable_only;        /* the file has device code, but none of it is linked */
 	bool device_linked;           /* the file has a fatbin from nvcc -dlink */
 	bool linked;                  /* the file is a program or a library, not an object */
 	bool shared;                  /* the file is a library: ET_DYN without an interpreter */
@@ -38,7 +38,7 @@ const char *gpul_host_variable(const gpul_host_object *o, size_t i, size_t min_b
 /* Return the number of symbols of .dynsym. */
 size_t gpul_host_n_dynamic(const gpul_host_object *o);
 
-/* True if other files can use the symbol `name` of this file; true if this file uses the symbol `name` of another file. */
+/* Exports: other files can use the symbol `name` of this file.  Imports: this file uses the symbol `name` of another file. */
 bool gpul_host_exports(const gpul_host_object *o, const char *name);
 bool gpul_host_imports(const gpul_host_object *o, const char *name);
 

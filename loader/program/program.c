@@ -1,7 +1,7 @@
 /* program.c — runs nvcc, and keeps its result in the cache.
  *
- * The caller has read the source, perhaps from a pipe, but nvcc opens its input several times. So nvcc gets a copy in a temporary
- * folder, which starts with a #line that names the source; the folder of the source is an include path, for #include "...".
+ * The caller has read the source, perhaps from a pipe, but nvcc opens its input several times. So nvcc gets a copy in a temporary folder.
+ * The copy starts with a #line directive that names the source, and the source's folder is an include path, for #include "...".
  *
  * The cache key of a program does not contain its headers, because only nvcc knows them. So the result is stored with a list of
  * its source files from `nvcc -MD`, each with size and time; if one of them has changed, the result is invalid. */
@@ -61,8 +61,8 @@ static bool print_file(FILE *to, const char *path)
 	return true;
 }
 
-/* List the files in a make rule "program: a.cu \<newline> b.h ...", without the copy of the source; owned; NULL: out of memory,
- * or a file is missing. */
+/* List the files in a make rule "program: a.cu \<newline> b.h ...", except the copy of the source.  The caller frees the list;
+ * NULL: out of memory, or a file is missing. */
 static char *list_files(char *rule, const char *copy)
 {
 	char *text = NULL, *colon = strstr(rule, ": ");
@@ -132,7 +132,7 @@ static gpul_cache_key *create_key(const struct source *source, const char *const
 
 /* ---- nvcc ---------------------------------------------------------------------------------- */
 
-/* Run nvcc with stdout as stderr, because stdout is for the program that will run. */
+/* Run nvcc, with its stdout redirected to stderr, because stdout is for the program that will run. */
 static gpul_status run_nvcc(const char *const *argv, gpul_error *err)
 {
 	posix_spawn_file_actions_t actions;
@@ -155,7 +155,7 @@ static gpul_status run_nvcc(const char *const *argv, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* Write the source after a #line directive that names it. */
+/* Write a #line directive that names the source, and then the source. */
 static gpul_status write_copy(const struct source *source, const char *copy, gpul_error *err)
 {
 	FILE *to = fopen(copy, "we");
@@ -164,14 +164,14 @@ static gpul_status write_copy(const struct source *source, const char *copy, gpu
 		return gpul_fail(err, GPUL_ESYS, errno, "%s cannot be created: %s", copy, strerror(errno));
 	fputs("#line 1 \"", to);
 	for (const char *c = source->path; *c; c++)
-		fputc(strchr("\"\\\n", *c) ? '_' : *c, to); /* ptxas cannot read these characters in a name, quoted or not */
+		fputc(strchr("\"\\\n", *c) ? '_' : *c, to); /* ptxas cannot read these characters in a file name, even if they are quoted */
 	fprintf(to, "\"\n%s", source->text);
 	if (fclose(to))
 		return gpul_fail(err, GPUL_ESYS, errno, "%s cannot be written: %s", copy, strerror(errno));
 	return GPUL_OK;
 }
 
-/* Return the folder of the source as an option of gcc, quoted for nvcc and its shell; owned.  NULL: out of memory. */
+/* Return the folder of the source as an option of gcc, quoted for nvcc and its shell.  The caller frees it; NULL: out of memory. */
 static char *quote_folder(const char *path)
 {
 	const char *slash = strrchr(path, '/'), *end = slash && strncmp(path, "/dev/", 5) && strncmp(path, "/proc/", 6) ? slash + 1 : path;

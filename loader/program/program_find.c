@@ -16,7 +16,7 @@
 #define GPUL_NVCC ""
 #endif
 
-/* Set path to folder + tail if that file can be used; false for an empty folder. */
+/* Set path to folder + tail, if the folder is not empty, and this file can be used. */
 static bool try_file(char path[GPUL_PROGRAM_PATH_BYTES], const char *folder, const char *tail, int mode)
 {
 	int n = snprintf(path, GPUL_PROGRAM_PATH_BYTES, "%s%s", folder, tail);
@@ -42,7 +42,7 @@ static bool search_path(char path[GPUL_PROGRAM_PATH_BYTES])
 	return false;
 }
 
-/* Find the nvcc of NVIDIA's wheels, which configure.py --install-deps downloads and ninja install copies. */
+/* Find the nvcc in NVIDIA's wheels, which configure.py --install-deps downloads, and ninja install copies. */
 static bool find_in_wheels(char path[GPUL_PROGRAM_PATH_BYTES])
 {
 	char folder[PATH_MAX];

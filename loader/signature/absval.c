@@ -1,7 +1,7 @@
 /* absval.c — implements the join of abstract values, and the transfer functions of integer arithmetic. */
 #include "loader/signature/absval_internal.h"
 
-#define TINY ((uint64_t)1 << 16) /* an element count divided by this or a larger number is taken as 0 */
+#define TINY ((uint64_t)1 << 16) /* a number of elements divided by this number, or by a larger one, is assumed to be 0 */
 
 static uint64_t saturating_add(uint64_t a, uint64_t b)
 {
@@ -72,7 +72,7 @@ gpul_absval gpul_absval_neg(gpul_absval a)
 	return a;
 }
 
-/* True if a value keeps its bound when `other` is added: n - 1 limits an index just as n does. */
+/* True if a value keeps its bound when `other` is added: n - 1 limits an index, just as n does. */
 static bool keeps_bound(gpul_absval other)
 {
 	return !other.linear && !(other.flags & ~(uint32_t)(AV_SIZES | AV_NOT_UNIQUE | AV_NEGATIVE));
@@ -81,7 +81,7 @@ static bool keeps_bound(gpul_absval other)
 static uint64_t added_base(uint64_t pointers, gpul_absval a, gpul_absval b, bool subtract, uint32_t *flags)
 {
 	if ((a.flags & AV_ADDRESS && !a.base) || (b.flags & AV_ADDRESS && !b.base))
-		return 0; /* the sum is an address in a variable */
+		return 0; /* one operand is the address of a variable, so the sum is an address in this variable */
 	if (!b.base)
 		return a.base;
 	if (subtract)
@@ -219,7 +219,7 @@ gpul_absval gpul_absval_remainder(gpul_absval a, gpul_absval b)
 	return a;
 }
 
-/* True if x & mask rounds x down to a multiple: mask is -4 or, if x is never negative, 0x7ffffffc. */
+/* True if x & mask rounds x down to a multiple of a power of two: mask is -4, for example, or 0x7ffffffc if x is never negative. */
 static bool rounds_down(int64_t mask)
 {
 	uint64_t end = (uint64_t)mask + ((uint64_t)mask & (0 - (uint64_t)mask));
@@ -247,7 +247,7 @@ gpul_absval gpul_absval_min_max(gpul_absval a, gpul_absval b)
 {
 	gpul_absval r = gpul_absval_join(a, b);
 
-	r.base = r.linear = 0; /* min(n, m) keeps the bounds of n and of m */
+	r.base = r.linear = 0; /* the bounds are kept: min(n, m) limits an index by n and by m */
 	if (r.flags & AV_INDEX)
 		r.bound = 0;
 	return r;

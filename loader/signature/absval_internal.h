@@ -1,11 +1,10 @@
-/* absval_internal.h — defines abstract values: facts about a value that are true in every execution of a
- *kernel.
+/* absval_internal.h — defines abstract values: facts about a value that are true in every execution of a kernel.
  *
- *     an SSA value ──> one gpul_absval: the parameters into whose buffers it may point, the parameters
- *                      that it is computed from, and how it changes when the thread index grows by one
+ *     an SSA value ──> one gpul_absval: the parameters into whose buffers the value may point, the parameters from which it is
+ *                      computed, and how much it changes when the thread index grows by one
  *
- * Abstract values form a lattice: gpul_absval_join() is the join, "not defined" is the bottom.  The other
- * functions are the transfer functions of integer arithmetic. */
+ * Abstract values form a lattice: gpul_absval_join() is the join, "not defined" is the bottom.  The other functions are the transfer
+ * functions of integer arithmetic. */
 #ifndef GPULOAD_LOADER_SIGNATURE_ABSVAL_INTERNAL_H
 #define GPULOAD_LOADER_SIGNATURE_ABSVAL_INTERNAL_H
 
@@ -38,8 +37,8 @@ enum absval_flag {
 /* An abstract value.  The first four fields are sets: bit k is parameter k or, for structs, member k (gpul_leaf, dataflow_internal.h). */
 typedef struct gpul_absval {
 	uint64_t base;         /* parameters into whose buffer the value may point */
-	uint64_t bound;        /* parameters that the value may equal, up to an added constant */
-	uint64_t linear;       /* parameters that the value is a sum of, perhaps each times a factor */
+	uint64_t bound;        /* parameters whose value the value may equal, plus or minus a constant */
+	uint64_t linear;       /* parameters of which the value is a sum, perhaps with factors */
 	uint64_t loaded_from;  /* parameters from whose buffer the value or an operand of it was loaded */
 	uint64_t stride;       /* how much the value changes when %tid.x grows by one */
 	uint64_t block_stride; /* how much the value changes when %ctaid * %ntid, the first index of the block, grows by one */
@@ -50,7 +49,7 @@ typedef struct gpul_absval {
 	uint32_t flags;        /* an OR of values of enum absval_flag */
 	bool defined;          /* false: no definition was visited yet (bottom); the other fields are 0 */
 	bool constant;         /* true: the value always equals the field `value` */
-	uint8_t n_growths;     /* how often a stride or the offset grew; if often, it grows in a loop */
+	uint8_t n_growths;     /* how often a stride or the offset grew: see widen() in dataflow.c */
 	int64_t value;
 } gpul_absval;
 

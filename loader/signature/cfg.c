@@ -9,7 +9,7 @@ static bool ends_block(const gpul_ptx_inst *in)
 	       in->opcode == GPUL_PTX_TRAP;
 }
 
-/* Number the blocks: b->of first marks the first instruction of each block; then block numbers replace the marks. */
+/* Number the blocks.  On entry, b->of marks the first instruction of each block; the numbers of the blocks replace the marks. */
 static void number_blocks(const gpul_ptx_func *f, gpul_cfg *b)
 {
 	b->of[0] = 1;
@@ -35,7 +35,7 @@ static void count_edge(gpul_cfg *b, uint32_t from, uint32_t to)
 	b->first_pred[to + 1]++;
 }
 
-/* Write a block's predecessors from its last row to its first, so that first_pred finally is the first row. */
+/* Write a predecessor in a block's rows, from the last row to the first, so that first_pred is the first row at the end. */
 static void write_edge(gpul_cfg *b, uint32_t from, uint32_t to)
 {
 	b->preds[--b->first_pred[to + 1]] = from;
@@ -85,8 +85,8 @@ bool gpul_cfg_open(const gpul_ptx_func *f, gpul_cfg *out)
 		goto close;
 	if (f->n_insts)
 		number_blocks(f, &b);
-	/* Element i + 1 counts the predecessors of block i, and a prefix sum turns the counts into the ends of the rows; one more
-	 * element is allocated, which is not used later. */
+	/* Element i + 1 counts the predecessors of block i, and a prefix sum turns the counts into the ends of the rows.  One more
+	 * element, which is not used later, is allocated. */
 	b.first_pred = calloc((size_t)b.n_blocks + 2, sizeof *b.first_pred);
 	if (!b.first_pred)
 		goto close;

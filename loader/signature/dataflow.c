@@ -41,7 +41,7 @@ static void join_node(gpul_dataflow *p, uint32_t node, gpul_absval in)
 		      to->growth != was.growth || to->array_bytes != was.array_bytes;
 }
 
-/* Join the value `in` into a destination operand, which may also be {a, b} or p|q. */
+/* Join the value `in` into a destination operand, which may be a register, {a, b} or p|q. */
 static void join_operand(gpul_dataflow *p, const gpul_dataflow_func *fn, const gpul_ptx_operand *to, gpul_absval in)
 {
 	if (to->kind == GPUL_PTX_OP_REG)
@@ -216,7 +216,7 @@ static bool is_float(uint16_t type)
 	return type >= GPUL_PTX_MOD_F16 && type <= GPUL_PTX_MOD_F32X2;
 }
 
-/* Return the abstract result of an instruction with the sources a, b, c. */
+/* Return the abstract value that an instruction computes from the sources a, b and c. */
 static gpul_absval evaluate(const gpul_dataflow *p, const gpul_ptx_inst *in, gpul_absval a, gpul_absval b, gpul_absval c)
 {
 	bool floats = is_float(gpul_inst_type(in, 0)) || is_float(gpul_inst_type(in, 1));
@@ -246,7 +246,7 @@ static gpul_absval evaluate(const gpul_dataflow *p, const gpul_ptx_inst *in, gpu
 	switch (in->opcode) {
 	case GPUL_PTX_CVT:
 		if (gpul_ptx_type_bytes(gpul_inst_type(in, 1)) * 8 < p->m->address_size)
-			a.base = 0; /* the result is too narrow for an address */
+			a.base = 0; /* the source is narrower than an address */
 		return a;
 	case GPUL_PTX_ADD:
 	case GPUL_PTX_ADDC:
@@ -325,7 +325,7 @@ static void init_params(gpul_dataflow *p)
 
 	for (uint32_t i = 0; i < p->n_nodes; i++)
 		p->values[i] = (gpul_absval){ 0 };
-	for (uint32_t i = 0; i < fn->f->n_params; i++) /* structs that are used as a whole */
+	for (uint32_t i = 0; i < fn->f->n_params; i++) /* structs that the code uses as a whole */
 		p->values[fn->params + i] = (gpul_absval){ .defined = true, .flags = AV_OPAQUE };
 	for (uint32_t i = 0; i < p->n_leaves; i++) {
 		uint64_t bit = (uint64_t)1 << i;

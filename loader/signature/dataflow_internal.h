@@ -24,7 +24,7 @@ typedef struct gpul_leaf {
 	bool ptr;      /* declared as a pointer (.ptr) */
 } gpul_leaf;
 
-/* A function that the kernel can call, and the first node of each of its kinds of values. */
+/* A function that the kernel can call, and the first node of each kind of value in it. */
 typedef struct gpul_dataflow_func {
 	const gpul_ptx_func *f;
 	gpul_ssa ssa;
@@ -41,7 +41,7 @@ typedef struct gpul_dataflow {
 	gpul_absval *values;  /* one for each node */
 	gpul_leaf leaves[DATAFLOW_MAX_LEAVES];
 	uint32_t n_leaves;
-	uint64_t opaque;   /* set of parameters: structs that the code uses in other ways than loading members */
+	uint64_t opaque;   /* set of parameters: structs that the code does not only access by loading members */
 	uint64_t pointers; /* parameters known to be addresses */
 	bool changed;      /* an abstract value changed in this round */
 } gpul_dataflow;

@@ -106,15 +106,15 @@ static gpul_type int_type(bool is_unsigned, unsigned bytes)
 gpul_type gpul_evidence_type(uint16_t mask, uint16_t fallback, unsigned bytes)
 {
 	if (fallback & EVIDENCE_FLOAT)
-		mask = fallback; /* the access itself contains the type: ld.f32 */
+		mask = fallback; /* the accesses themselves contain a type: ld.f32 */
 	if (mask & EVIDENCE_FLOAT)
 		return mask & EVIDENCE_ANY_INT ? GPUL_TYPE_NONE : float_type(mask & EVIDENCE_FLOAT, bytes);
 	if (mask & (EVIDENCE_SIGNED | EVIDENCE_UNSIGNED))
 		return int_type(!(mask & EVIDENCE_SIGNED), bytes);
 	if (mask == EVIDENCE_VIA_MEMORY || (!mask && !fallback))
 		return GPUL_TYPE_NONE;
-	/* No use of the value depends on its sign.  Compilers also write ld.u32 for int, and ld.u16 for short,
-	 * so choose the most common C types: int, short and unsigned char. */
+	/* No use of the value depends on its sign.  Compilers write ld.u32 even for int, and ld.u16 even for short, so choose the
+	 * most common C types: int, short and unsigned char. */
 	if (bytes == 1)
 		return int_type(!(fallback & EVIDENCE_SIGNED), bytes);
 	return int_type(mask == EVIDENCE_MAYBE_UNSIGNED, bytes);
@@ -332,7 +332,7 @@ static void collect_func(const gpul_dataflow *p, gpul_evidence *e, const gpul_da
 {
 	const gpul_ptx_func *f = fn->f;
 
-	for (uint32_t k = 0; k < f->n_operands; k++) { /* the declared types of registers */
+	for (uint32_t k = 0; k < f->n_operands; k++) { /* the declared types of registers are evidence, too */
 		const gpul_ptx_operand *o = &f->operands[k];
 
 		if (o->kind == GPUL_PTX_OP_REG)

@@ -23,7 +23,7 @@ enum evidence {
 
 typedef struct gpul_evidence {
 	uint32_t *parent;       /* for each node: its parent in a union-find forest */
-	uint16_t *mask;         /* for each root of a class: its enum evidence */
+	uint16_t *mask;         /* for each root of a class: the evidence for the class, a set of enum evidence */
 	uint16_t memory_floats; /* the float types that a value in .local or .shared memory may have */
 } gpul_evidence;
 

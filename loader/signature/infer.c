@@ -57,7 +57,7 @@ static bool index_is_unknown(gpul_inference *i, const gpul_absval *a)
 	return true;
 }
 
-/* Record how many elements the buffer must have for this access. */
+/* Record how many elements the buffer must have, so that this access is inside. */
 static void check_extent(gpul_inference *i, const gpul_absval *a, uint64_t element, unsigned vector, param_facts *facts)
 {
 	uint64_t last = a->offset + element * (vector - 1); /* offset of the last element of a vector access */
@@ -142,7 +142,7 @@ static void check_access(gpul_inference *i, const gpul_dataflow_func *fn, const 
 
 	if (!address.defined || a->space == GPUL_PTX_MOD_PARAM)
 		return;
-	if (a->stores && a->value) { /* a stored address escapes */
+	if (a->stores && a->value) { /* the stored address may be used elsewhere: it escapes */
 		uint64_t base = gpul_absval_of(i->p, fn, a->value).base;
 
 		for (; base && !(address.flags & AV_LOCAL); base &= base - 1)
@@ -160,8 +160,7 @@ static void check_access(gpul_inference *i, const gpul_dataflow_func *fn, const 
 		gpul_incomplete(i->s, "an address does not come from a parameter");
 }
 
-/* Handle an instruction with address operands that the analysis does not model: such an instruction shows
- * which parameters are buffers, but not their types. */
+/* Handle an instruction with addresses that the analysis does not model: it shows which parameters are buffers, but not their types. */
 static void check_other_inst(gpul_inference *i, const gpul_dataflow_func *fn, const gpul_ptx_inst *in)
 {
 	if (in->opcode == GPUL_PTX_PREFETCH || in->opcode == GPUL_PTX_PREFETCHU)
@@ -199,14 +198,14 @@ static void note_call(gpul_inference *i, const gpul_dataflow_func *fn, const gpu
 		gpul_absval f = node != GPUL_PTX_NONE ? i->p->values[node] : gpul_absval_of(i->p, fn, arg);
 		uint64_t base = f.base;
 
-		if (f.flags & AV_LOCAL) /* the argument points to an array of arguments, as for vprintf */
+		if (f.flags & AV_LOCAL) /* the argument points to an array of arguments in local memory, as for vprintf */
 			base |= i->p->values[i->p->local_cell].base;
 		for (; base; base &= base - 1)
 			i->facts[gpul_first_param(base)].escapes = true;
 	}
 }
 
-/* Record that a loop counter, which changes by `growth` in each iteration, is compared with the parameters in `bound`. */
+/* Record the parameters in `bound`, with which a loop counter is compared that grows by `growth` in each iteration. */
 static void note_loop(gpul_inference *i, uint64_t bound, uint64_t growth)
 {
 	if (bound && (!i->counter_growth || growth < i->counter_growth))
@@ -217,7 +216,7 @@ static void note_loop(gpul_inference *i, uint64_t bound, uint64_t growth)
 /* Record the facts that a comparison of a with b shows, if one is a thread index or loop counter and the other is a parameter. */
 static void note_comparison(gpul_inference *i, const gpul_absval *a, const gpul_absval *b)
 {
-	/* p < end: end is an address, too, but the code does not show where it must point */
+	/* In p < end, `end` is the end of a buffer, whose size the code does not show. */
 	for (uint64_t ends = b->base ? a->base & ~b->base : 0; ends; ends &= ends - 1)
 		i->facts[gpul_first_param(ends)].is_end = true;
 	i->index_checked |= (a->flags & AV_INDEX && b->constant) || (a->base && b->base);
@@ -226,11 +225,11 @@ static void note_comparison(gpul_inference *i, const gpul_absval *a, const gpul_
 		if (a->bound && a->offset != AV_UNBOUNDED && a->offset > i->bound_offset && !(a->flags & AV_NEGATIVE))
 			i->bound_offset = a->offset;
 	} else if (a->flags & AV_INDEX && b->constant)
-		i->index_bounds |= a->linear & ~a->base; /* as in i - n < 0 */
+		i->index_bounds |= a->linear & ~a->base; /* a comparison such as i - n < 0 */
 	else if (b->offset == AV_UNBOUNDED)
 		note_loop(i, a->bound, b->growth);
 	else if (a->offset == AV_UNBOUNDED && b->constant)
-		note_loop(i, a->bound, a->growth); /* a counter that counts from -n up to 0 */
+		note_loop(i, a->bound, a->growth); /* a counter from -n up to 0 */
 	if (b->flags & AV_INDEX && a->linear & ~a->bound & ~a->base)
 		i->needs_count = "the bound of an index is computed from several parameters";
 }
@@ -263,7 +262,7 @@ static void check_comparison(gpul_inference *i, const gpul_dataflow_func *fn, co
 		i->bound_offset = 1;
 }
 
-/* Check a barrier with a thread count, which works only with the block size that the kernel's author assumed. */
+/* Check a barrier with a constant thread count, which works only with the block size that the kernel's author assumed. */
 static void check_barrier(gpul_inference *i, const gpul_dataflow_func *fn, const gpul_ptx_inst *in)
 {
 	unsigned at = 1;

@@ -35,7 +35,7 @@ static bool add_leaf(gpul_dataflow *p, const gpul_leaf *leaf)
 			continue;
 		if (other->offset != leaf->offset || other->bytes != leaf->bytes)
 			p->opaque |= (uint64_t)1
-				     << leaf->param; /* the code loads the same bytes with several sizes, so they cannot be one member */
+				     << leaf->param; /* the code loads these bytes with different sizes, so they are not one member */
 		return true;
 	}
 	if (p->n_leaves == DATAFLOW_MAX_LEAVES)

@@ -38,7 +38,7 @@ static void assign_buffer(gpul_inference *i, gpul_param *param, const param_fact
 	if (facts->growth && width)
 		bound_vector(i, param, facts, width);
 	param->beyond = (uint32_t)(i->bound_offset < INVENTED_ELEMENTS ? i->bound_offset : 0) * param->vector;
-	if (facts->offset && facts->offset / width + 1 > param->vector) /* otherwise another access needs more elements for each thread */
+	if (facts->offset && facts->offset / width + 1 > param->vector) /* else another access already needs more elements per thread */
 		param->beyond += (uint32_t)(facts->offset / width + 1 - param->vector);
 }
 
@@ -62,7 +62,7 @@ static void assign_value(gpul_inference *i, gpul_param *param, const param_facts
 	param->role = GPUL_ROLE_SCALAR;
 	param->type = gpul_evidence_type(evidence, declared, param->bytes);
 	if (!evidence && !(declared & EVIDENCE_FLOAT) && param->bytes * 8 == i->p->m->address_size)
-		param->role = GPUL_ROLE_UNKNOWN; /* an unused value or pointer: any argument is safe */
+		param->role = GPUL_ROLE_UNKNOWN; /* the value or pointer is not used: any argument is safe */
 	if (param->role == GPUL_ROLE_SCALAR && i->index_bounds & bit && !(i->in_index & bit) && param->bytes >= 4 &&
 	    param->type >= GPUL_I32 && param->type <= GPUL_U64)
 		param->role = GPUL_ROLE_COUNT;
@@ -83,7 +83,7 @@ static void bound_loops(gpul_inference *i)
 		i->index_bounds |= i->loop_bounds;
 }
 
-/* Create the members of each struct, all of which the code loads. */
+/* Create the members of each struct; the code loads all of them. */
 static gpul_status add_members(gpul_inference *i, gpul_error *err)
 {
 	gpul_signature *s = &i->s->s;

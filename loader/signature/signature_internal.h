@@ -1,6 +1,4 @@
-/* signature_internal.h — creates signatures: from the declaration of a kernel, or with n zeroed
- parameters.
- */
+/* signature_internal.h — creates signatures: from the declaration of a kernel, or with n zeroed parameters. */
 #ifndef GPULOAD_LOADER_SIGNATURE_SIGNATURE_INTERNAL_H
 #define GPULOAD_LOADER_SIGNATURE_SIGNATURE_INTERNAL_H
 
@@ -9,7 +7,7 @@
 typedef struct gpul_signature_owned {
 	gpul_signature s; /* the first member, because gpul_signature_destroy() gets its address */
 	char why_not[160];
-	bool blocked; /* incomplete for another reason than unknown sizes of buffers */
+	bool blocked; /* incomplete, and not only because sizes of buffers are unknown */
 } gpul_signature_owned;
 
 /** Create a signature from the kernel's declaration alone: offsets, sizes, structs, launch bounds;

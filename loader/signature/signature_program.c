@@ -32,8 +32,8 @@ const gpul_dataflow_func *gpul_dataflow_callee(const gpul_dataflow *p, const gpu
 	return f ? find_func(p, f) : NULL;
 }
 
-/* Return a row of p->funcs for one more function; NULL: out of memory.  Most kernels call no function, but a module may have a hundred
- * thousand: so the table starts small, and its size doubles when its length is a power of two. */
+/* Return a row of p->funcs for one more function; NULL: out of memory.  Most kernels call no function, but a module may have a
+ * hundred thousand functions, so the table starts small, and doubles when its length is a power of two. */
 static gpul_dataflow_func *next_row(gpul_dataflow *p)
 {
 	size_t n = p->n_funcs;
@@ -61,7 +61,7 @@ static bool add_func(gpul_dataflow *p, const gpul_ptx_func *f, bool *too_many)
 	row = next_row(p);
 	if (!row || !gpul_ssa_open(f, &row->ssa))
 		return false;
-	p->n_funcs++; /* from here on gpul_dataflow_close() releases row->ssa */
+	p->n_funcs++; /* from now on, gpul_dataflow_close() frees row->ssa */
 	end = (uint64_t)p->n_nodes + row->ssa.n_values + f->n_params + f->n_rets + f->n_vars;
 	*too_many = end > MAX_NODES;
 	if (*too_many)

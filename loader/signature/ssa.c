@@ -25,7 +25,7 @@ typedef struct numbering {
 	reg_use *uses;
 	uint32_t *entry, *exit;  /* for each block: the register's value at its start and end, or NONE */
 	uint32_t *work;          /* work list: blocks that need a value on entry, each once */
-	uint32_t n_done, n_work; /* number of blocks in the work list: already handled, all */
+	uint32_t n_done, n_work; /* number of blocks in the work list: those that are handled, and all */
 	size_t phis_room;        /* rows allocated in v.phis */
 	bool no_memory;
 } numbering;
@@ -44,7 +44,7 @@ static void visit_operand(numbering *n, uint32_t inst, uint32_t row, bool writte
 		return;
 	}
 	if (o->kind == GPUL_PTX_OP_ADDRESS)
-		written = false; /* a register in an address is read */
+		written = false; /* a register in an address is read, not written */
 	if (o->kind == GPUL_PTX_OP_ADDRESS || o->kind == GPUL_PTX_OP_VECTOR || o->kind == GPUL_PTX_OP_PAIR || o->kind == GPUL_PTX_OP_LIST)
 		for (uint32_t i = 0; i < o->n_children; i++)
 			visit_operand(n, inst, o->first_child + i, written, writes, visit);
@@ -86,8 +86,8 @@ static void write_use(numbering *n, uint32_t reg, uint32_t inst, uint32_t operan
 		n->uses[n->first_use[reg]++] = (reg_use){ inst, operand, written };
 }
 
-/* Exclude registers for which all writes define one value: parameters; return values; registers of module scope, which
- * called functions may write; and vectors, because an operand may be a whole vector. */
+/* Exclude registers whose writes cannot be distinguished, so that they keep one value: parameters; return values; registers of
+ * module scope, which called functions may write; and vectors, because an operand may be a whole vector. */
 static void exclude_registers(numbering *n)
 {
 	const gpul_ptx_func *f = n->f;
@@ -123,7 +123,7 @@ static void add_phi(numbering *n, uint32_t inst, uint32_t to, uint32_t from, uin
 	n->v.phis[n->v.n_phis++] = (gpul_phi){ inst, to, from, pred };
 }
 
-/* Return the value at the start of a block; resolve_entries() adds its phi. */
+/* Return the value of the register at the start of a block; if it has none yet, resolve_entries() will add a phi. */
 static uint32_t entry_value(numbering *n, uint32_t block)
 {
 	if (n->entry[block] == GPUL_PTX_NONE) {

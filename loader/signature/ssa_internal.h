@@ -1,12 +1,11 @@
-/* ssa_internal.h — SSA form: numbers the values that register operands read or write; and, at the end, the control-flow graph.
+/* ssa_internal.h — SSA form: numbers the values that register operands read or write. The control-flow graph is declared at the end.
  *
  *     add.s64 %a, %a, 4;      the %a that is written is a different value from the %a that is read
  *
  * Compilers use a new register for nearly every value; hand-written PTX reuses registers.  Each assignment to a register with
  * several assignments defines a new value, and where control-flow paths join, a phi joins the values that arrive.
  *
- * Source: Braun et al., Simple and Efficient Construction of Static Single Assignment Form,
- * 2013: its local and global value numbering. */
+ * Source: Braun et al., Simple and Efficient Construction of Static Single Assignment Form, 2013 (local and global value numbering). */
 #ifndef GPULOAD_LOADER_SIGNATURE_SSA_INTERNAL_H
 #define GPULOAD_LOADER_SIGNATURE_SSA_INTERNAL_H
 

@@ -17,7 +17,7 @@
 #include "loader/loader_internal.h"
 #include "loader/symbol/symbol.h"
 
-struct runtime_error { /* the result of cudaGetFuncBySymbol */
+struct runtime_error { /* the error that cudaGetFuncBySymbol returned */
 	int native;
 	const char *name;
 };
@@ -38,7 +38,7 @@ static bool find_place(const void *address, struct place *out)
 		return false;
 	out->base = info.dli_fbase;
 	out->address = (uint64_t)((uintptr_t)address - (uintptr_t)map->l_addr);
-	/* an empty name stands for the program, whose file is /proc/self/exe */
+	/* the name of the program is empty; its file is /proc/self/exe */
 	snprintf(out->path, sizeof out->path, "%s", *map->l_name ? map->l_name : "/proc/self/exe");
 	return true;
 }
@@ -50,7 +50,7 @@ static const char *base_name(const struct place *p)
 	return strcmp(p->path, "/proc/self/exe") == 0 ? "this program" : slash ? slash + 1 : p->path;
 }
 
-/* True if the runtime found no driver that it supports: then no stub works. */
+/* True if the runtime found no driver that it supports, so that no stub works. */
 static bool is_driver_error(int runtime_error)
 {
 	switch (runtime_error) {
@@ -79,11 +79,11 @@ static bool software_driver_is_loaded(void)
 /* ---- the device code of the stub's object ------------------------------------------- */
 
 struct search {
-	const char *mangled, *demangled; /* names of the stub; mangled may differ from a static kernel's name */
+	const char *mangled, *demangled; /* names of the stub; a static kernel may have another mangled name in the device code */
 	bool found;
 };
 
-/* True if the runtime can load an image: not if it must first be device-linked. */
+/* True if the runtime can load an image; false if the image must be device-linked first. */
 static bool can_be_loaded(const gpul_image *image, void *context)
 {
 	(void)context;

@@ -1,7 +1,7 @@
 /* symbol.c — wraps a function of the driver or the runtime in a gpul_kernel.
  *
- * The kernel belongs to a module that owns no code in the driver, so that names, signatures and launches
- * work as for the kernels of loaded modules; the owner of the code unloads it. */
+ * The kernel belongs to a module that owns no code in the driver, so that names, signatures and launches work as for the kernels of
+ * loaded modules. The code stays loaded until the program that loaded it unloads it. */
 #include "loader/symbol/symbol.h"
 
 #include <stdlib.h>

@@ -9,12 +9,12 @@
 
 /* ---- names ------------------------------------------------------------------------- */
 
-/* Skip a prefix that nvcc adds to names of static variables, so that files can be linked:
+/* Skip the first prefix that nvcc adds to names of static variables, so that the names of several files do not collide:
  *
  *     __nv_static_26__4f1f28d2_5_st_cu__Z3addff_table      with -rdc=true: 26 bytes of file name
  *     _ZN35_INTERNAL_4f1f28d2_5_st_cu__Z3addff2ns5tableE   static in a namespace
  *
- * Observed with CUDA 13.0.  The first of these two prefixes is skipped. */
+ * Observed with CUDA 13.0. */
 static const char *skip_static_prefix(const char *name)
 {
 	static const char prefix[] = "__nv_static_";
@@ -49,7 +49,7 @@ static void drop_file_scopes(char *name)
 	*to = '\0';
 }
 
-/* Return the variable's name as in its source, demangled; owned: free().  NULL: out of memory. */
+/* Return the variable's name as in its source, demangled; the caller frees it.  NULL: out of memory. */
 static char *source_name(const char *name)
 {
 	char *text;
@@ -204,7 +204,7 @@ const char *gpul_function_pointer_target(const gpul_module *m, const char *name,
 
 	if (v && !holds_pointers(v))
 		return NULL;
-	if (v) /* in PTX, a struct of pointers is an array of bytes, each with its own initialiser */
+	if (v) /* in PTX, a struct of pointers is an array of bytes, whose elements each have an initialiser */
 		index *= sizeof(uint64_t) / gpul_ptx_type_bytes(v->type);
 	for (uint32_t i = 0; v && i < v->n_inits; i++) {
 		const gpul_ptx_init *init = &m->ptx->inits[v->first_init + i];

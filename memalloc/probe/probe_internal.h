@@ -1,6 +1,5 @@
 /* probe_internal.h — the functions of the probe, in this process and in the program gpuload-probe.
  *
- *
  *     probe.c        every kind; keeps the reports               probe_main.c
  *     probe_try.c    one kind: create, check, export, check      │ import, check, write bytes
  *     probe_child.c  find, start and query the child ════════════╡ socketpair on descriptor 3

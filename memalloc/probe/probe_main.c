@@ -70,7 +70,7 @@ int main(void)
 		fprintf(stderr, "gpuload-probe: only gpuload can start this program: run gpuload devices --memory\n");
 		return 2;
 	}
-	prctl(PR_SET_PDEATHSIG, SIGKILL); /* ends this process with its parent, even while it hangs in a driver */
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* when the parent ends, the kernel kills this process, even if it hangs in a driver */
 	gpul_driver_open(GPUL_DRIVER_AUTO, &drv, &err);
 	if (!send_answer(&err) || err.status)
 		return 1;

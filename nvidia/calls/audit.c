@@ -1,9 +1,9 @@
-/* audit.c — an auditor of the dynamic loader (LD_AUDIT), which binds a program's calls of libcuda and libcudart to wrappers that log them.
+/* audit.c — an auditor of the dynamic loader (LD_AUDIT): binds calls of libcuda and libcudart to wrappers that log the calls.
  *
  *     program ── call through its PLT, or dlsym() ──> dynamic loader ── la_symbind64 ──> wrapper in libcuda-calls.so.1 (preloaded)
  *             ── address in its data ───────────────> symbols of a library that it needs ──┘  └── the driver's function
  *
- * The libraries themselves are not replaced, so a program finds all their functions, whatever path it opens them by.
+ * The libraries themselves are not replaced, so a program finds all their functions, by whatever path it opens the libraries.
  * Source: rtld-audit(7). */
 #include <string.h>
 
@@ -14,7 +14,7 @@
 
 enum { MAX_CANDIDATES = 16 };
 
-/* No lock is needed, because the dynamic loader serialises all calls of auditors except la_symbind64(), which changes nothing here. */
+/* No lock is needed, because the dynamic loader calls auditors one at a time, except for la_symbind64(), which changes nothing here. */
 static const struct link_map *wrappers;                   /* the preloaded library with the wrappers; NULL: no log */
 static const struct link_map *candidates[MAX_CANDIDATES]; /* loaded CUDA drivers and runtimes */
 static size_t n_candidates;
@@ -29,7 +29,7 @@ unsigned la_version(unsigned version)
 	return version < LAV_CURRENT ? version : LAV_CURRENT;
 }
 
-/* Redirect the symbols of each driver or runtime that a loaded object needs (DT_NEEDED), before that object is relocated. */
+/* Redirect the symbols of the drivers and runtimes that a loaded object needs (DT_NEEDED), before the object is relocated. */
 static void own_needed(const struct link_map *map)
 {
 	const struct link_map *first = map;
@@ -43,7 +43,7 @@ static void own_needed(const struct link_map *map)
 				calls_own(wrappers, candidates[i]);
 }
 
-/* Called for each loaded object.  LA_FLG_BINDTO is set for drivers and runtimes only, because each reported binding takes time. */
+/* Called for each loaded object.  LA_FLG_BINDTO is set only for drivers and runtimes, because each reported binding takes time. */
 unsigned la_objopen(struct link_map *map, Lmid_t namespace, uintptr_t *cookie)
 {
 	bool is_candidate;

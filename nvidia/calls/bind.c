@@ -1,7 +1,8 @@
 /* bind.c — finds the wrapper of a function, and stores the address of the real function that the wrapper calls.
  *
- * Each auditor has its own copy of this code and of the C library.  They share the data in the library with the wrappers: the table
- * gpuload_calls_binding, the real functions (gpuload_calls_real), and the libraries that contain these (gpuload_calls_owners). */
+ * Each auditor has its own copy of this code and of the C library. All auditors use the data in the wrappers' library: the table
+ * gpuload_calls_binding, the functions that wrappers call (gpuload_calls_real), and the libraries of these functions
+ * (gpuload_calls_owners). */
 #include "nvidia/calls/bind.h"
 
 #include <cuda.h>
@@ -56,7 +57,7 @@ static bool is_of_driver(const char *name)
 	return name[0] == 'c' && name[1] == 'u' && name[2] >= 'A' && name[2] <= 'Z';
 }
 
-/* True if a function has other parameters than its wrapper, which was compiled with the headers of another version of CUDA. */
+/* Returns true if the function's parameters differ from its wrapper's, which was compiled with the headers of another version of CUDA. */
 static bool has_other_parameters(const struct link_map *object, const char *name)
 {
 	const bool is_12 = find_export(object, "cudaGetDeviceProperties_v2") != 0; /* CUDA 13 removed this function */
@@ -79,7 +80,7 @@ static uintptr_t wrapper_of(const struct calls_binding *b, size_t row)
 /* Return the access rights (PROT_*) of the segment that contains an address; 0: unknown. */
 static int rights_of(const struct link_map *object, uintptr_t address)
 {
-	const Elf64_Ehdr *head = (const void *)object->l_addr; /* the first segment begins with it */
+	const Elf64_Ehdr *head = (const void *)object->l_addr; /* the first segment begins with the ELF header */
 	const Elf64_Phdr *segments;
 
 	if (!object->l_addr || memcmp(head->e_ident, ELFMAG, SELFMAG))
@@ -94,7 +95,7 @@ static int rights_of(const struct link_map *object, uintptr_t address)
 	return 0;
 }
 
-/* Change the symbols of an object to the addresses of the wrappers.  If mprotect() fails, the auditor still sees most bindings. */
+/* Change the symbols of an object to the addresses of the wrappers.  If mprotect() fails, la_symbind64() still redirects most calls. */
 static void redirect_symbols(const struct calls_binding *b, void *const *reals, const struct link_map *object, bool driver)
 {
 	const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
@@ -123,7 +124,7 @@ static void redirect_symbols(const struct calls_binding *b, void *const *reals, 
 
 /* ---- binding --------------------------------------------------------------------------------- */
 
-/* Let the wrappers call the functions of this object.  Returns false if they already call those of another driver or runtime. */
+/* Let the wrappers call the functions of this object.  Returns false if they already call the functions of another driver or runtime. */
 static bool take_over(const struct link_map *wrappers, const struct calls_binding *b, void **reals, const struct link_map *object,
 		      bool driver)
 {
@@ -149,7 +150,7 @@ uintptr_t calls_bind(const struct link_map *wrappers, const struct link_map *obj
 	reals = (void **)find_export(wrappers, "gpuload_calls_real");
 	if (!take_over(wrappers, b, reals, object, is_of_driver(name)))
 		return real;
-	if (real != wrapper_of(b, (size_t)row)) /* `real` is the wrapper itself if the symbol was redirected before */
+	if (real != wrapper_of(b, (size_t)row)) /* if the symbol was redirected before, `real` is the wrapper */
 		reals[row] = (void *)real;
 	return wrapper_of(b, (size_t)row);
 }

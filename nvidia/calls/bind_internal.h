@@ -1,7 +1,7 @@
 /* bind_internal.h — the table of the wrappers, by name.
  *
- * The auditor reads the table in a library that the dynamic loader has mapped but not relocated yet.  So the table contains no addresses,
- * but offsets from its own beginning, which the assembler computes. */
+ * The auditor reads the table before the dynamic loader has relocated the library that contains it. So the table contains no
+ * addresses, but offsets from its own beginning, which the assembler computes. */
 #ifndef GPULOAD_NVIDIA_CALLS_BIND_INTERNAL_H
 #define GPULOAD_NVIDIA_CALLS_BIND_INTERNAL_H
 

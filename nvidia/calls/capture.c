@@ -1,7 +1,7 @@
-/* capture.c — copies the data that the arguments of a call point to into a record.
+/* capture.c — copies the data to which the arguments of a call point into a record.
  *
- * The results of a successful call are readable, but an input pointer may be invalid.  Input on the thread's own stack is read
- * directly; other input is read by process_vm_readv(), which returns an error where a load would crash. */
+ * The results of a successful call are readable, but an input pointer may be invalid.  Data on the thread's own stack is read
+ * directly; other data is read by process_vm_readv(), which returns an error where a load would crash. */
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "calls/calls_log.h"
 #include "nvidia/calls/wrapper_internal.h"
 
-/* for larger results, such as cudaDeviceProp, only the address is logged */
+/* of larger results, such as cudaDeviceProp, only the address is logged */
 enum { MAX_OUT_STRUCT = 256 };
 
 /* Return the end of this thread's stack; 0: unknown. */

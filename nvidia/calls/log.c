@@ -33,7 +33,7 @@ struct writer {
 __attribute__((visibility("default"))) const void *gpuload_calls_owners[2];
 static __thread struct writer writer __attribute__((tls_model("initial-exec")));
 static struct calls_header *header;  /* NULL: there is no log */
-static volatile uint8_t *not_forked; /* 0 in a process that has just been forked */
+static volatile uint8_t *not_forked; /* 0 in a child of fork() until the child claims a slot */
 static pthread_key_t at_thread_end;
 static const char *no_log; /* why there is no log; reported at the first call */
 
@@ -47,7 +47,7 @@ static void leave_slot(void *unused)
 	writer.slot = NULL;
 }
 
-/* Write one line to stderr; printf() may not be safe here. */
+/* Write one line to stderr, without printf(), which may not be safe here. */
 static void report(const char *text)
 {
 	static const char *const before = "gpuload calls: the calls of a process are not recorded: ";
@@ -56,7 +56,7 @@ static void report(const char *text)
 		return; /* stderr is closed */
 }
 
-/* Map the memory of the log.  NULL: there is no log; *why is then the reason as a line, or NULL if the reader has simply ended. */
+/* Map the memory of the log.  NULL: there is no log; *why is then a line with the reason, or NULL if the reader has ended. */
 static struct calls_header *map_log(const char *path, const char **why)
 {
 	struct calls_header *log = MAP_FAILED;
@@ -246,7 +246,7 @@ void calls_exit(unsigned row, unsigned sequence, const uint64_t *words, uint64_t
 	const uint64_t ticks = read_ticks();
 	uint8_t *record, *end;
 
-	/* If the driver called back and the callback forked, the child logs nothing: the ENTER of this call is in the parent's ring. */
+	/* A callback of the driver may have forked: then the child does not log the EXIT, because the ENTER is in the parent's ring. */
 	if (!writer.slot || !*not_forked || writer.busy)
 		return;
 	writer.busy = true;

@@ -16,7 +16,7 @@ static bool is_per_thread(const char *symbol)
 	return n > 5 && (!strcmp(symbol + n - 5, "_ptsz") || !strcmp(symbol + n - 5, "_ptds"));
 }
 
-/* Return the row of the newest interface of a symbol for a CUDA version; n_calls_rows: none, or the version is newer than the table. */
+/* Return the row of the newest interface of a symbol for a CUDA version; n_calls_rows: none, or the table is older than the version. */
 static size_t choose_interface(const char *symbol, int version, bool per_thread)
 {
 	size_t best = n_calls_rows;

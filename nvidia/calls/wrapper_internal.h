@@ -14,7 +14,7 @@
 
 #include "calls/calls_table.h"
 
-/* The functions that the wrappers call, by row of calls_rows; the auditor (audit.c) writes them. */
+/* The functions that the wrappers call, indexed like calls_rows; the auditor (audit.c) sets them. */
 extern void *gpuload_calls_real[];
 
 /* Record the beginning of a call.  Returns its sequence number; 0: the call is not recorded, and calls_exit() must not be called. */
@@ -23,7 +23,7 @@ void calls_exit(unsigned row, unsigned sequence, const uint64_t *words, uint64_t
 
 /* Replace the address of a driver function by that of its wrapper, if there is one.
  *
- * symbol        its name without the suffix of an interface
+ * symbol        name of the driver function, without the suffix of an interface such as _v2
  * function      the address, which may be NULL; replaced in place
  * cuda_version  version of the interface that the program requested; 0: unknown
  * flags         CUdriverProcAddress_flags */
@@ -33,7 +33,7 @@ void calls_replace(const char *symbol, void **function, int cuda_version, uint64
 uint8_t *calls_capture_in(const struct calls_row *row, const uint64_t *words, uint8_t *at);
 uint8_t *calls_capture_out(const struct calls_row *row, const uint64_t *words, uint8_t *at);
 uint8_t *calls_capture_text(const char *text, uint8_t *at);
-/* Append the text of an error. */
+/* Append the text of an error, such as the one that cuGetErrorString() returns. */
 uint8_t *calls_capture_error(const struct calls_row *row, uint64_t result, uint8_t *at);
 
 #endif

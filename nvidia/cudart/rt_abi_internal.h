@@ -4,10 +4,10 @@
  *     cudaMemAdvise(p, n, advice, int device)          -
  *     cudaMemAdvise_v2(p, n, advice, location)         cudaMemAdvise(p, n, advice, location)
  *
- * A file that defines such functions is compiled for each interface, with GPUL_RT_ABI = 12 or 13.  NVIDIA's header is of one
- * version only, and may declare the name with other parameters.  So such a function has a C name of our own, and the symbol
- * that programs link with is given as a string:
- *     GPUL_RT_NEW("cudaMemAdvise")  the interface that both have: in CUDA 12 the symbol ends in _v2
+ * A file that defines such functions is compiled for both interfaces, with GPUL_RT_ABI = 12 and 13. NVIDIA's installed header has one
+ * version only, and may declare the name with other parameters. So such a function gets a C name of its own, and the symbol with which
+ * programs link is given as a string:
+ *     GPUL_RT_NEW("cudaMemAdvise")  the interface of CUDA 13; in CUDA 12 its symbol ends in _v2
  *     GPUL_RT_OLD("cudaMemAdvise")  the interface that only CUDA 12 has */
 #ifndef GPULOAD_NVIDIA_CUDART_RT_ABI_INTERNAL_H
 #define GPULOAD_NVIDIA_CUDART_RT_ABI_INTERNAL_H
@@ -35,10 +35,10 @@
 #define GPUL_RT_OLD(symbol)      symbol
 #define GPUL_RT_OLD_PTSZ(symbol) symbol GPUL_RT_PTSZ
 
-/* Declare our function `name`, which programs call as `symbol`. */
+/* Declare the C function `name`, which programs call by the symbol `symbol`. */
 #define GPUL_RT_DECLARE(symbol, name, parameters) cudaError_t name parameters __asm__(symbol);
 
-/* Like GPUL_RT_FORWARD, for a function whose symbol is `symbol`. */
+/* Like GPUL_RT_FORWARD, for a function that programs call by the symbol `symbol`. */
 #define GPUL_RT_FORWARD_AS(symbol, name, parameters, call) \
 	GPUL_RT_DECLARE(symbol, name, parameters) \
 	GPUL_RT_FORWARD(name, parameters, call)

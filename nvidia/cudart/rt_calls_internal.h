@@ -28,7 +28,7 @@ _Static_assert(sizeof(gpul_rt_wrapper) == 24, "the layout that nvcc writes");
 
 enum { GPUL_RT_WRAPPER_MAGIC = 0x466243b1, GPUL_RT_WHOLE = 1, GPUL_RT_LINKED = 2 };
 
-/* Register a fatbin; wrapper points to a gpul_rt_wrapper.  Returns a handle for the functions below. */
+/* Register a fatbin; wrapper points to a gpul_rt_wrapper.  The functions below expect the handle that this returns. */
 void **__cudaRegisterFatBinary(void *wrapper);
 void __cudaRegisterFatBinaryEnd(void **handle);
 void __cudaUnregisterFatBinary(void **handle);
@@ -49,7 +49,7 @@ char __cudaInitModule(void **handle);
 void __cudaRegisterHostVar(void **handle, const char *name, char *address, size_t bytes);
 void __cudaRegisterUnifiedTable(void **handle, void *table);
 
-/* Pass the four values of <<<>>> to the stub.  If Push does not return 0, the program skips the launch. */
+/* Pass the four values of <<<>>> to the stub on a stack.  If Push does not return 0, the program skips the launch. */
 unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared_bytes, struct CUstream_st *stream);
 cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared_bytes, void *stream);
 

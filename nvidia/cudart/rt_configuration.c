@@ -1,7 +1,6 @@
-/* rt_configuration.c — passes the four values of <<<>>> to the stub by a stack.
+/* rt_configuration.c — passes the four values of <<<>>> to the stub on a stack.
  *
- * It is a stack, because an argument may itself launch a kernel: k<<<1, 1>>>(f()) pushes its values
- * before it calls f. */
+ * One variable is not enough, because an argument may launch another kernel: k<<<1, 1>>>(f()) pushes its values before it calls f. */
 #include "nvidia/cudart/rt_calls_internal.h"
 
 enum { DEEPEST = 64 };
@@ -40,8 +39,8 @@ cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared_b
 	return cudaSuccess;
 }
 
-/* The stub keeps the result of its first call, even an error.  So the stub itself is returned as the handle;
- * each launch finds the kernel and reports its own error. */
+/* The stub keeps the result of its first call, even an error.  So this returns the stub as the handle: each launch then finds the
+ * kernel, and reports its own error. */
 cudaError_t __cudaGetKernel(cudaKernel_t *out, const void *stub)
 {
 	void *handle;

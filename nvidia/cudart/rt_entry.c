@@ -1,6 +1,6 @@
 /* rt_entry.c — finds driver functions by name, for cudaGetDriverEntryPoint.
  *
- * Compiled for each interface (rt_abi_internal.h), and twice for per-thread default streams (rt_runtime_internal.h).
+ * Compiled for CUDA 12 and for CUDA 13 (rt_abi_internal.h), each a second time for per-thread default streams (rt_runtime_internal.h).
  * Source: CUDA Runtime API, Driver Entry Point Access. */
 #include "nvidia/cudart/rt_abi_internal.h"
 
@@ -43,8 +43,7 @@ cudaError_t gpul_rt_entry_point_by_version(const char *name, void **out, unsigne
 	return find_entry_point(name, out, (int)version, flags, answer);
 }
 
-/* Get a table of functions that NVIDIA's libraries request.  The runtime has no tables of its own: it passes the request to
- * the driver, which refuses unknown tables. */
+/* Get a private table of functions for NVIDIA's libraries: pass the call to the driver, which refuses tables that it lacks. */
 #ifndef GPUL_RT_PER_THREAD
 GPUL_RT_FORWARD(cudaGetExportTable, (const void **out, const cudaUUID_t *id), cuGetExportTable(out, (const CUuuid *)(const void *)id))
 #endif

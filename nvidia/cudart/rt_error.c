@@ -13,7 +13,7 @@
 
 static _Thread_local cudaError_t last_error;
 
-/* True for errors after which "any further CUDA work will return the same error". */
+/* True for sticky errors, after which "any further CUDA work will return the same error". */
 static _Bool is_sticky(cudaError_t e)
 {
 	switch (e) {
@@ -79,9 +79,9 @@ cudaError_t gpul_rt_fail(cudaError_t e, const char *fmt, ...)
 	return e;
 }
 
-/* Record the result of a driver call.  A driver error has the same number as the runtime error with the same
- * meaning.  cudaErrorNotReady is a result, not a failure, and does not become the last error.  The software
- * driver explains mistakes itself. */
+/* Record the result of a driver call.  Runtime and driver errors with the same meaning have the same number.  cudaErrorNotReady
+ * does not become the last error, because it is not a failure.  Mistakes are not explained here for the software driver, which
+ * explains them itself. */
 cudaError_t gpul_rt_record(const gpul_driver *drv, CUresult r, const char *call)
 {
 	gpul_error err = { 0 };
@@ -124,7 +124,7 @@ cudaError_t cudaGetLastError(void)
 
 static const struct row {
 	int number;
-	const char *name, *text; /* name: NULL for an error of the driver API only */
+	const char *name, *text; /* name: NULL if only the driver API has the error */
 } rows[] = {
 #define ROW(number, driver_name, runtime_name, text) { number, runtime_name, text },
 	GPUL_CUDA_ERRORS(ROW)

@@ -139,7 +139,7 @@ cudaError_t cudaFuncGetParamInfo(const void *stub, size_t index, size_t *offset,
 	return e ? e : gpul_rt_cu(drv, cuFuncGetParamInfo(f, index, offset, bytes));
 }
 
-/* Accepted without effect: programs cannot choose the bank size of shared memory on any device that CUDA 12 or later supports. */
+/* Does nothing: the bank size of shared memory is fixed on all devices that CUDA 12 or later supports. */
 cudaError_t cudaFuncSetSharedMemConfig(const void *stub, enum cudaSharedMemConfig config);
 cudaError_t cudaFuncSetSharedMemConfig(const void *stub, enum cudaSharedMemConfig config)
 {

@@ -8,7 +8,7 @@
  *            registry: stub ─> CUkernel
  *            cuLaunchKernel(kernel, grid, block, shared, stream, addresses)
  *
- * Compiled twice: rt_runtime_internal.h has the reason. */
+ * Compiled a second time for per-thread default streams (rt_runtime_internal.h). */
 #include "nvidia/cudart/rt_calls_internal.h"
 
 static int device_limit(const gpul_driver *drv, CUdevice_attribute which, int ordinal)
@@ -37,8 +37,8 @@ static _Bool explain_extent(const gpul_driver *drv, int ordinal, const char *wha
 	return 0;
 }
 
-/* Report the result of a launch.  A grid or block that exceeds a limit is cudaErrorInvalidValue, as in CUDA 13.0's
- * runtime.  The software driver explains it itself. */
+/* Report the result of a launch.  As in CUDA 13.0's runtime, the error for a grid or block that is too large is
+ * cudaErrorInvalidValue.  With the software driver, which explains the error itself, nothing is added. */
 static cudaError_t report_launch(const gpul_driver *drv, CUresult r, dim3 grid, dim3 block)
 {
 	const cudaError_t e = gpul_rt_record(drv, r, "cuLaunchKernel");
@@ -57,8 +57,8 @@ static cudaError_t report_launch(const gpul_driver *drv, CUresult r, dim3 grid, 
 	return e;
 }
 
-/* Find the kernel to launch.  For an unknown stub NVIDIA's runtime returns cudaErrorInvalidResourceHandle.  A
- * CUkernel is also accepted: the driver finds its CUfunction in the current context. */
+/* Find the kernel to launch: that of a stub, or a CUkernel, for which the driver finds the CUfunction in the current context.  For
+ * an unknown stub the error is cudaErrorInvalidResourceHandle, as in NVIDIA's runtime. */
 static cudaError_t find_launch_kernel(const gpul_driver **drv, const void *stub, CUfunction *f)
 {
 	CUkernel kernel;
@@ -131,7 +131,7 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *st
 #define __cudaLaunchKernel __cudaLaunchKernel_ptsz
 #endif
 
-/* Launch a kernel; `kernel` is the stub itself, because __cudaGetKernel() returns it. */
+/* Launch a kernel.  `kernel` is the stub, because __cudaGetKernel() returns the stub as the handle. */
 cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **args, size_t shared_bytes, cudaStream_t stream)
 {
 	return cudaLaunchKernel(kernel, grid, block, args, shared_bytes, stream);

@@ -1,7 +1,6 @@
 /* rt_library.c — loads device code at run time, and finds its kernels and variables by name.
  *
- * A cudaKernel_t of a library is the driver's CUkernel; it is remembered, so that cudaLaunchKernel and the other calls accept it in
- * place of a stub.
+ * A cudaKernel_t is the driver's CUkernel. It is entered into the table of stubs, so that cudaLaunchKernel and other calls accept it, too.
  * Source: CUDA Runtime API, Library Management. */
 #include "nvidia/cudart/rt_runtime_internal.h"
 

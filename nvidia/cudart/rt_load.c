@@ -70,7 +70,7 @@ cudaError_t gpul_rt_load(const gpul_driver *drv, const void *wrapper, CUlibrary 
 				    wrapper, w ? w->version : 0);
 	r = drv->cuLibraryLoadData(out, wrapper, NULL, NULL, 0, NULL, NULL, 0);
 	parts = w->version == GPUL_RT_LINKED ? w->parts : NULL;
-	/* nvlink's image may be empty, or contain only machine code for other GPUs; then link the parts here */
+	/* nvlink's image may be empty, or contain only machine code for other GPUs; then link the relocatable parts now */
 	if ((r == CUDA_ERROR_NO_BINARY_FOR_GPU || r == CUDA_ERROR_INVALID_IMAGE) && parts && *parts)
 		return link_parts(drv, parts, out);
 	return gpul_rt_record(drv, r, "cuLibraryLoadData");

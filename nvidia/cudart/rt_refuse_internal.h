@@ -1,4 +1,4 @@
-/* rt_refuse_internal.h — declares how a call that is not implemented fails; NVIDIA's header is not included (rt_refused.c says why). */
+/* rt_refuse_internal.h — declares how calls that are not implemented fail, without NVIDIA's header (rt_refused.c). */
 #ifndef GPULOAD_NVIDIA_CUDART_RT_REFUSE_INTERNAL_H
 #define GPULOAD_NVIDIA_CUDART_RT_REFUSE_INTERNAL_H
 

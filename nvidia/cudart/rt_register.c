@@ -42,7 +42,7 @@ void __cudaRegisterManagedVar(void **handle, void **host, char *address, const c
 	gpul_rt_add_symbol((gpul_rt_image *)handle, GPUL_RT_MANAGED, host, name, bytes);
 }
 
-/* Place the managed variables of an image.  Generated code calls this before host code first uses one of them, and ignores the result. */
+/* Set the pointers to an image's managed variables.  Generated code calls this before their first use, and ignores the result. */
 char __cudaInitModule(void **handle)
 {
 	const gpul_driver *drv;
@@ -50,7 +50,7 @@ char __cudaInitModule(void **handle)
 	return !gpul_rt_enter(&drv) && !gpul_rt_place_managed(drv, (gpul_rt_image *)handle);
 }
 
-/* Register a host variable that kernels use, on systems where devices can access all host memory: not supported, as on most systems. */
+/* Register a host variable that kernels use.  Not supported: only few systems let devices access all host memory. */
 void __cudaRegisterHostVar(void **handle, const char *name, char *address, size_t bytes)
 {
 	(void)handle, (void)name, (void)address, (void)bytes;

@@ -13,13 +13,12 @@
 
 struct gpul_rt_image {
 	const void *wrapper;
-	CUlibrary library;      /* the loaded image; NULL: it is not loaded yet */
+	CUlibrary library;      /* the loaded image; NULL: not loaded yet */
 	const gpul_driver *drv; /* the driver that loaded the library */
 	struct gpul_rt_image *next;
 };
 
-/* Protects the variables below; also held while an image is loaded, which is safe because the driver does not
- * call functions of this file. */
+/* Protects the variables below.  Also held while the driver loads an image, which is safe, because the driver does not call this file. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static gpul_rt_image *images;
 static gpul_rt_symbol **buckets;    /* each bucket is a list of symbols, newest first */
@@ -160,8 +159,8 @@ static void remove_symbols(const gpul_rt_image *image)
 	}
 }
 
-/* Remove an image; at exit it is not unloaded, because the driver's exit handlers may have run, and unloading
- * would wait for running kernels. */
+/* Remove an image.  At exit it is not unloaded: unloading would wait for running kernels, and the driver's exit handlers may have
+ * run already. */
 void gpul_rt_remove_image(gpul_rt_image *image)
 {
 	pthread_mutex_lock(&lock);

@@ -3,9 +3,9 @@
  *     a runtime call ─ gpul_rt_enter: open the driver, make this thread's device current ─ one driver call
  *                    ─ gpul_rt_record: convert CUresult to cudaError_t, keep it for cudaGetLastError
  *
- * <cuda_runtime_api.h> declares all calls defined here, so the compiler checks their signatures.  A program built with
- * --default-stream per-thread calls names that end in _ptds (without a stream argument) and _ptsz (with one): the files
- * that define these are compiled a second time with GPUL_RT_PER_THREAD, for which the header renames them. */
+ * All calls are declared by <cuda_runtime_api.h>, so the compiler checks their signatures.  A program built with --default-stream
+ * per-thread calls names that end in _ptds (without a stream argument) and _ptsz (with one): the files that define these are
+ * compiled a second time with GPUL_RT_PER_THREAD, for which the header renames them. */
 #ifndef GPULOAD_NVIDIA_CUDART_RT_RUNTIME_INTERNAL_H
 #define GPULOAD_NVIDIA_CUDART_RT_RUNTIME_INTERNAL_H
 
@@ -18,8 +18,8 @@
 #endif
 #include <cuda_runtime_api.h>
 
-/* The version of the interface that the library implements: CUDA 12 or 13.  libgpuload-rt.a has the interface of the header;
- * libcudart.so.12 has that of CUDA 12 with every header.  The files that differ are compiled for each (rt_abi_internal.h). */
+/* The version of the interface that the library implements, CUDA 12 or 13: libgpuload-rt.a has that of the installed header,
+ * libcudart.so.12 always that of CUDA 12.  Files whose code differs are compiled for both (rt_abi_internal.h). */
 #ifndef GPUL_RT_ABI
 #define GPUL_RT_ABI (CUDART_VERSION / 1000)
 #endif
@@ -46,7 +46,7 @@ cudaError_t gpul_rt_context(const gpul_driver *drv, int ordinal, CUcontext *out)
 /* Reset the primary context of a device; the next call of each thread creates it again. */
 cudaError_t gpul_rt_reset_device(const gpul_driver *drv, int ordinal);
 
-/* True while exit() runs: resources are then not released, because the system releases them. */
+/* True while exit() runs.  Resources are then not released here, because the system releases them when the process ends. */
 _Bool gpul_rt_exiting(void);
 
 /* For tests: use this driver from now on (NULL: the one of gpul_driver_open()); no context is current. */
@@ -58,12 +58,12 @@ void gpul_rt_use(const gpul_driver *drv);
 #define gpul_rt_cu(drv, call) gpul_rt_record((drv), (drv)->call, #call)
 cudaError_t gpul_rt_record(const gpul_driver *drv, CUresult r, const char *call);
 
-/* Set the thread's last error to e and return it; the text is logged if the error is a mistake of the program (gpul_log_mistake()); with
- * GPULOAD_LOG=info, always. */
+/* Set the thread's last error to e and return it.  The text is logged if e is a mistake of the program (gpul_log_mistake()); with
+ * GPULOAD_LOG=info, it is always logged. */
 cudaError_t gpul_rt_fail(cudaError_t e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* Define a runtime call that makes one driver call.  `call` can use `drv`, the driver, and the parameters.  The prototype
- * is needed with a header that lacks the call. */
+/* Define a runtime call that makes one driver call.  `call` may use the parameters, and the driver `drv`.  The prototype is for
+ * headers that do not declare the call. */
 #define GPUL_RT_FORWARD(name, parameters, call) \
 	cudaError_t name parameters; \
 	cudaError_t name parameters \
@@ -102,7 +102,7 @@ void gpul_rt_remove_image(gpul_rt_image *image); /* unloads the image and remove
  * case), cudaErrorInvalidDeviceFunction when the image lacks the kernel, or the error of loading the image. */
 cudaError_t gpul_rt_kernel(const gpul_driver *drv, const void *stub, cudaError_t none, CUkernel *out);
 
-/* Remember a CUkernel of the driver, so that gpul_rt_kernel() accepts it in place of a stub. */
+/* Enter a CUkernel of the driver into the table, so that gpul_rt_kernel() accepts it in place of a stub. */
 cudaError_t gpul_rt_add_handle(CUkernel kernel);
 
 /* Return the stub of a kernel, or of its function in the current context; NULL: not registered. */
@@ -145,7 +145,7 @@ static inline CUlaunchConfig gpul_rt_config(const cudaLaunchConfig_t *config)
 	return c;
 }
 
-/* Return the driver's stream for a stream argument: the meaning of stream 0 depends on --default-stream. */
+/* Return the driver's stream for a stream argument; for stream 0, it depends on --default-stream. */
 static inline CUstream gpul_rt_stream(cudaStream_t stream)
 {
 #ifdef GPUL_RT_PER_THREAD

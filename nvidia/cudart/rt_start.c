@@ -1,8 +1,8 @@
 /* rt_start.c — opens the driver, and keeps the device of each thread.
  *
- * Runtime calls have no device argument: they use the thread's current device, at first 0, by way of the thread's
- * current context in the driver.  The runtime uses the primary context of a device, which driver API calls of the
- * same program share; a context that the program made current itself is kept.
+ * Runtime calls have no device argument: they use the thread's current device, at first 0, whose context is made current in the
+ * driver.  The runtime uses the primary context of a device, which driver API calls of the same program share; a context that the
+ * program made current itself is kept.
  *
  * Source: CUDA Runtime API, Interactions with the CUDA Driver API. */
 #include <pthread.h>
@@ -17,7 +17,7 @@ enum { MAX_DEVICES = 64 };
 struct thread {
 	int device;
 	CUcontext context; /* the context that the runtime made current on this thread */
-	unsigned resets;   /* value of the global `resets` when it was made current */
+	unsigned resets;   /* value of the global `resets` when the context was made current */
 };
 static _Thread_local struct thread thread;
 
@@ -53,8 +53,8 @@ static cudaError_t fail_open_driver(const gpul_error *err)
 	return gpul_rt_fail(cudaErrorInitializationError, "%s", err->text);
 }
 
-/* Open the driver and register at_exit().  Exit handlers run in reverse order: those of registration before
- * main() come after at_exit(). */
+/* Open the driver and register at_exit().  Exit handlers run in reverse order, so those that were registered before main() run
+ * after at_exit(). */
 static cudaError_t open_driver(const gpul_driver **out)
 {
 	gpul_error err = { 0 };

@@ -1,9 +1,8 @@
-/* nvfatbin.c — libnvfatbin.so.12 and .13: a replacement for NVIDIA's library that packs code into fat binaries; it also accepts
- * gpuload's "cubins".
+/* nvfatbin.c — libnvfatbin.so.12 and .13: replaces NVIDIA's library that packs code into fat binaries.
  *
- *     nvFatbinAddCubin   machine code: NVIDIA's.  PTX in place of machine code, which libnvrtc and libnvJitLink here give: packed as
- *                        PTX, if it is for the architecture that the caller names
- *     all other calls    NVIDIA's
+ *     nvFatbinAddCubin   accepts PTX, too, because gpuload's libnvrtc and libnvJitLink return PTX in place of a cubin: adds the PTX, if its
+ *                        target is the caller's architecture; for machine code, calls NVIDIA's library
+ *     all other calls    call NVIDIA's library
  *
  * A call that the installed library lacks returns NVFATBIN_ERROR_INTERNAL. */
 #include <ctype.h>
@@ -17,7 +16,7 @@
 /* values of nvFatbinResult */
 enum { ERROR_INTERNAL = 1, ERROR_ELF_ARCH_MISMATCH = 2 };
 
-/* X(name, parameters, arguments): calls that are passed on unchanged.  A handle is a void *. */
+/* X(name, parameters, arguments): calls that are passed to NVIDIA's library unchanged.  A handle is a void *. */
 #define PASSED_ON(X) \
 	X(nvFatbinCreate, (void **handle, const char **options, size_t n_options), (handle, options, n_options)) \
 	X(nvFatbinDestroy, (void **handle), (handle)) \

@@ -1,8 +1,8 @@
 /* cooperative.c — PTX of the functions of libcudadevrt for cooperative groups.
  *
- * NVIDIA's versions call its driver. A grid's handle is the address of its workspace, which a cooperative launch passes in
- * %envreg1 and %envreg2: word 0 is its size, word 1 the barrier. One thread of each block adds 1 to the barrier, and block 0 adds
- * a larger number, so that the sum of all blocks flips bit 31; all threads wait until the bit changes.
+ * NVIDIA's versions of these functions call NVIDIA's driver. A grid's handle is the address of its workspace, which a cooperative launch
+ * passes in %envreg1 and %envreg2: word 0 is the size of the workspace, word 1 the barrier. One thread of each block adds 1 to the
+ * barrier, and block 0 adds a larger number, so that the sum of all blocks flips bit 31; all threads wait until the bit changes.
  *
  * Source: declarations in cuda_device_runtime_api.h; CUDA C++ Programming Guide, Cooperative Groups */
 #include "nvidia/nvjitlink/nvidia_nvjitlink_internal.h"
@@ -16,7 +16,7 @@
 	"\tmov.u32 %t, %tid.z; mov.u32 %x, %ntid.y; mov.u32 %y, %tid.y; mad.lo.u32 %t, %t, %x, %y;\n" \
 	"\tmov.u32 %x, %ntid.x; mov.u32 %y, %tid.x; mad.lo.u32 %t, %t, %x, %y;\n"
 
-#define SYNCHRONIZE /* synchronizes all threads of the grid; %h: the handle */ \
+#define SYNCHRONIZE /* synchronizes all threads of the grid; %h contains the handle of the grid */ \
 	"\t.reg .pred %p, %q;\n\t.reg .b32 %add, %old, %now;\n" \
 	"\tbarrier.sync 0;\n" \
 	"\tsetp.ne.u32 %p, %t, 0;\n\t@%p bra DONE;\n" \

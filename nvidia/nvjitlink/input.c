@@ -1,9 +1,8 @@
 /* input.c — finds the PTX of an input of a link.
  *
- *     PTX, or a "cubin" of our libnvrtc    the text itself
- *     fatbin, object, library              the best PTX of each unit; a unit without PTX is left out, and a reference to
- *                                          what it defines fails in the link
- *     LTO code                             NVIDIA's linker, which links all LTO code together to PTX */
+ *     PTX                        the text itself; gpuload's libnvrtc returns it as a "cubin"
+ *     fatbin, object, library    the best PTX of each unit; a unit without PTX is left out, and references to its symbols fail
+ *     LTO code                   NVIDIA's linker links all LTO code together to PTX */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,7 +45,7 @@ static int add_lto(struct jl_link *l, const void *data, size_t bytes, const char
 
 /* ---- fatbins --------------------------------------------------------------------------------- */
 
-/* True if image a is better than the best so far: prefer the highest target that is not above the link's, else the lowest above it. */
+/* True if a is better than the best image so far: prefer the highest target up to the link's target, else the lowest above it. */
 static bool is_better(const gpul_image *a, const gpul_image *best, unsigned sm)
 {
 	bool fits = a->sm <= sm;
@@ -56,8 +55,8 @@ static bool is_better(const gpul_image *a, const gpul_image *best, unsigned sm)
 	return (a->sm > best->sm) == fits;
 }
 
-/* Replace the target of a PTX text by the link's target: a library may have PTX only for the newest device, and only machine code for
- * the link's target. */
+/* Replace the target of a PTX text by the link's target.  A library may have PTX only for a newer device, and machine code for the
+ * link's target. */
 static void lower_target(const struct jl_link *l, struct jl_input *in)
 {
 	char *target = strstr(in->text, "\n.target "), *end, *text = NULL;

@@ -39,7 +39,7 @@ static int keep_result(struct jl_link *l, char *text)
 	return JL_SUCCESS;
 }
 
-/* Make a module without kernels: a link without inputs succeeds. */
+/* Make a module without kernels, because a link without inputs succeeds. */
 static int link_nothing(struct jl_link *l)
 {
 	char *text = NULL;
@@ -86,7 +86,7 @@ static bool any_kernel(void *context, const char *kernel)
 	return true;
 }
 
-/* Remove the parts of libraries that no kernel reaches: functions of libcudadevrt refer to functions that exist only in a driver. */
+/* Remove code of libraries that no kernel reaches, because libcudadevrt refers to functions that exist only in a driver. */
 static void prune_libraries(struct jl_link *l, size_t n_others)
 {
 	const gpul_ptx_prune_options options = { .is_root = any_kernel, .table_bytes = SIZE_MAX };
@@ -127,7 +127,7 @@ static size_t put_libraries_last(struct jl_link *l)
 	return n;
 }
 
-/* Link the inputs alone; if that fails, with our functions for cooperative groups; if that also fails, with the libraries. */
+/* Link the inputs alone; if that fails, with gpuload's functions for cooperative groups; if that fails, with the libraries, too. */
 static int link_with_libraries(struct jl_link *l)
 {
 	size_t n = put_libraries_last(l);
@@ -155,7 +155,7 @@ int jl_link_ptx(struct jl_link *l)
 		return r;
 	if (l->inputs.n == 0)
 		return link_nothing(l);
-	if (l->inputs.n == 1 && l->checked && !l->max_registers) /* NVIDIA's linker found no undefined symbol */
+	if (l->inputs.n == 1 && l->checked && !l->max_registers) /* NVIDIA's linker found no undefined symbol: keep the only input */
 		return keep_result(l, strdup(l->inputs.at[0].text));
 	return link_with_libraries(l);
 }

@@ -1,9 +1,9 @@
-/* nvidia_nvjitlink_internal.h — the state of a link: its inputs as PTX, and NVIDIA's linker with the same inputs.
+/* nvidia_nvjitlink_internal.h — the state of a link: its inputs as PTX, and a second link of the same inputs by NVIDIA's linker.
  *
  *     nvjitlink_calls.c   the exported functions
- *     input.c   finds the PTX of an input: text, fatbins, objects, libraries, LTO code
- *     link_ptx.c    links the PTX
- *     cooperative.c   functions of libcudadevrt
+ *     input.c             finds the PTX of an input: text, fatbins, objects, libraries, LTO code
+ *     link_ptx.c          links the PTX
+ *     cooperative.c       functions of libcudadevrt
  *     nvjitlink_log.c     gpuload's lines in the error log
  *     nvjitlink_real.c    opens NVIDIA's library */
 #ifndef GPULOAD_NVIDIA_NVJITLINK_NVIDIA_NVJITLINK_INTERNAL_H
@@ -45,7 +45,7 @@ enum {
 	X(GetInfoLogSize, (void *handle, size_t *bytes), (handle, bytes)) \
 	X(GetInfoLog, (void *handle, char *log), (handle, log))
 
-/* NVIDIA's functions; each may be NULL. */
+/* The functions of NVIDIA's library; each may be NULL. */
 struct jl_real {
 #define X(name, parameters, arguments) int(*name) parameters;
 	JL_CALLS(X)
@@ -53,19 +53,19 @@ struct jl_real {
 	int (*Version)(unsigned *major, unsigned *minor);
 };
 
-/* NVIDIA's library, opened at the first call; NULL: it was not found. */
+/* Return the functions of NVIDIA's library, which is opened at the first call; NULL: the library was not found. */
 const struct jl_real *jl_open(void);
 
 struct jl_input {
 	char *name, *text; /* owned; PTX, NUL-terminated */
 	size_t text_bytes;
-	bool is_library; /* linked only if a symbol is undefined without it */
+	bool is_library; /* the input is linked only if a symbol is undefined without it */
 };
 
 struct jl_link {
-	const struct jl_real *real; /* NULL: not found */
-	void *checked;              /* NVIDIA's link of all inputs, for its errors and log; NULL: none */
-	void *lto;                  /* NVIDIA's link of the LTO code to PTX; NULL: no such input so far */
+	const struct jl_real *real; /* NULL: NVIDIA's library was not found */
+	void *checked;              /* a second link of all inputs, by NVIDIA's linker, for its errors and logs; NULL: none */
+	void *lto;                  /* a link of the LTO code to PTX by NVIDIA's linker; NULL: there was no LTO code so far */
 	char **options;             /* copy of the options for .lto; the last is "-ptx" */
 	uint32_t n_options;
 	bool is_lto, wants_ptx, completed;
@@ -77,13 +77,13 @@ struct jl_link {
 	GPUL_ARRAY(char) errors; /* gpuload's lines in the error log, without a NUL */
 };
 
-/* Append a line to the error log; returns result. */
+/* Append a line to the error log, and return `result`. */
 int jl_complain(struct jl_link *l, int result, const char *text);
 /* Add an input and find its PTX.  Returns an nvJitLinkResult. */
 int jl_add(struct jl_link *l, int type, const void *data, size_t bytes, const char *name);
 /* Return the input type to pass to NVIDIA's linker: a "cubin" from gpuload is PTX. */
 int jl_real_type(int type, const void *data, size_t bytes);
-/* PTX of the cooperative group functions, which libcudadevrt leaves to the driver. */
+/* PTX of the functions for cooperative groups, which in libcudadevrt call NVIDIA's driver. */
 extern const char jl_cooperative_groups[];
 /* Link all inputs to l->ptx. */
 int jl_link_ptx(struct jl_link *l);

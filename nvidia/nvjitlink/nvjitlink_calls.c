@@ -4,8 +4,8 @@
  *     nvJitLinkAddData ──┤
  *                        └─> input.c: its PTX ── nvJitLinkComplete: link_ptx.c ──> nvJitLinkGetLinkedCubin
  *
- * NVIDIA's linker gets every input, so that a program gets the same errors as with a GPU; its result is used only if it is PTX
- * (-ptx) or LTO code.  Without NVIDIA's library PTX is still linked, and LTO code is refused. */
+ * NVIDIA's linker gets every input, so that a program gets the same errors as with a GPU. The result of NVIDIA's linker is used
+ * only if it is PTX (-ptx) or LTO code.  Without NVIDIA's library PTX is still linked, and LTO code is refused. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +15,8 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* Define a call by its name without a version, and with each version that nvJitLink.h has used or may use:
- * __nvJitLinkCreate_13_0.  The version scripts export those of their own CUDA version. */
+/* Define a call by its plain name, and by each name with a version that nvJitLink.h has used or may use: __nvJitLinkCreate_13_0.
+ * The linker's version scripts export the names of one CUDA version. */
 /* clang-format off */
 #define ALIAS(name, parameters, version) \
 	EXPORT int __nvJitLink##name##_##version parameters __attribute__((alias("nvJitLink" #name)));

@@ -6,7 +6,7 @@
 
 static struct jl_real real;
 
-/* The functions without a version in their names are the same as those of the newest version. */
+/* The functions without a version in their names, which are those of the newest version. */
 static const toolchain_entry entries[] = {
 #define X(name, parameters, arguments) { "nvJitLink" #name, offsetof(struct jl_real, name) },
 	JL_CALLS(X)

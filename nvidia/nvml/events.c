@@ -24,7 +24,7 @@ struct event_set {
 	struct event_set *next;
 	bool is_of_system;
 	bool registered[MAX_DEVICES];
-	unsigned n_seen[MAX_DEVICES]; /* number of faults that were reported, or happened before the registration */
+	unsigned n_seen[MAX_DEVICES]; /* number of faults that the set has reported, or that happened before the registration */
 };
 
 static struct {
@@ -53,7 +53,7 @@ static int create_set(bool is_of_system, void **out)
 	return SUCCESS;
 }
 
-/* Find the list pointer that refers to the set; the lock is held on success. */
+/* Find the pointer in the list that points to the set.  On success, the lock is held. */
 static int enter_set(void *handle, bool is_of_system, struct event_set ***place)
 {
 	int r = gpul_ml_check_started();
@@ -127,7 +127,7 @@ CALL(nvmlDeviceRegisterEvents, void *handle, unsigned long long types, void *set
 	return SUCCESS;
 }
 
-struct event { /* nvmlEventData_t; its first version ends before gpu_instance */
+struct event { /* nvmlEventData_t; the first version of the structure ends before gpu_instance */
 	void *device;
 	unsigned long long type, data;
 	unsigned gpu_instance, compute_instance;

@@ -93,7 +93,7 @@ NO_FEATURES(nvmlDeviceGetGridLicensableFeatures_v2)
 NO_FEATURES(nvmlDeviceGetGridLicensableFeatures_v3)
 NO_FEATURES(nvmlDeviceGetGridLicensableFeatures_v4)
 
-/* The other fields are hardware counters (traffic, ECC, power), which do not exist here.  As in NVML, each field has a status. */
+/* All other fields are hardware counters (traffic, ECC, power), which do not exist here.  As in NVML, each field has its own status. */
 CALL(nvmlDeviceGetFieldValues, void *handle, int n, struct field_value *values)
 {
 	struct ml_device *d;
@@ -266,7 +266,7 @@ static int find_pair(void *handle1, void *handle2, const void *out, struct ml_de
 	return r ? r : gpul_ml_find_device(handle2, out, &pair[1]);
 }
 
-/* All devices are in the address space of the process: they can read, write and do atomics on each other's memory. */
+/* All devices are in the address space of the process, so they can read, write and do atomics on each other's memory. */
 CALL(nvmlDeviceGetP2PStatus, void *handle1, void *handle2, unsigned capability, int *out)
 {
 	enum { OK = 0, LINK_NOT_SUPPORTED = 5, UNKNOWN = 6, NVLINK = 2, N_CAPABILITIES = 5 };
@@ -305,7 +305,7 @@ CALL(nvmlDeviceGetTopologyCommonAncestor, void *handle1, void *handle2, int *out
 	return r;
 }
 
-/* Write all devices except `without` to a caller's list; *n: its capacity, or 0 to query the number. */
+/* Write all devices except `without` to the caller's list.  *n: the list's capacity; if it is 0, only the number is stored. */
 static int list_devices(const struct ml_device *without, unsigned *n, void **out)
 {
 	const unsigned capacity = *n;

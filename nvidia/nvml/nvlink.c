@@ -1,8 +1,8 @@
 /* nvlink.c — libnvidia-ml.so.1: the NVLinks of the devices, and the fabric that they form.
  *
- * Several devices of sm_90 and later look like those of an H200 machine: each has 18 links to one switch.  Programs such as NCCL use direct
- * pointers, multicast objects and their fast algorithms only between GPUs that NVLink connects, and the software driver has all of
- * these.  A single device, and older ones, have no links. */
+ * Two or more devices of sm_90 or later are described like those of an H200 machine: each has 18 links to one switch.  Programs
+ * such as NCCL use direct pointers, multicast objects and their fast algorithms only between GPUs that NVLink connects, and the
+ * software driver has all of these.  A single device, and older devices, have no links. */
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -110,7 +110,7 @@ CALL(nvmlDeviceGetNvLinkRemotePciInfo_v2, void *handle, unsigned link, pci_info 
 	return SUCCESS;
 }
 
-/* The older form of the call above: its structure lacks the last field. */
+/* The older form of the previous call, whose structure lacks the last field. */
 CALL(nvmlDeviceGetNvLinkRemotePciInfo, void *handle, unsigned link, void *out)
 {
 	pci_info info;
@@ -123,8 +123,8 @@ CALL(nvmlDeviceGetNvLinkRemotePciInfo, void *handle, unsigned link, void *out)
 	return r;
 }
 
-/* Report the same as an H200 machine: the fabric is complete, and a UUID of zeros means that it spans no other machine.  A device without
- * links has no fabric; a device older than sm_90 does not support the call. */
+/* Return the same values as an H200 machine: the fabric is complete, and its UUID of zeros means that it contains only this
+ * machine.  A device without links has no fabric; a device older than sm_90 does not support the call. */
 CALL(nvmlDeviceGetGpuFabricInfo, void *handle, struct fabric_info *out)
 {
 	struct ml_device *d;

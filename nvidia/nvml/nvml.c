@@ -34,7 +34,7 @@ static struct {
 	int n_users, n_devices; /* n_users: number of nvmlInit calls minus number of nvmlShutdown calls */
 	int (*describe)(int index, gpuload_soft_device *out);
 	struct ml_device device[MAX_DEVICES];
-	double last_wall_s, last_cpu_s; /* times of the last query of the utilisation */
+	double last_wall_s, last_cpu_s; /* time and CPU time at the last query of the utilisation */
 } nvml = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* ---- start ----------------------------------------------------------------------------------- */
@@ -347,7 +347,7 @@ CALL(nvmlDeviceGetUUID, void *handle, char *uuid, unsigned length)
 
 NUMBER(nvmlDeviceGetIndex, unsigned, d->index)
 NUMBER(nvmlDeviceGetMinorNumber, unsigned, d->index)
-NUMBER(nvmlDeviceGetModuleId, unsigned, d->index) /* number of the module on its board: unique, below the number of GPUs */
+NUMBER(nvmlDeviceGetModuleId, unsigned, d->index) /* unique number of the device's module, below the number of GPUs */
 NUMBER(nvmlDeviceGetNumGpuCores, unsigned, d->is.n_processors)
 NUMBER(nvmlDeviceGetArchitecture, unsigned,
        d->is.cc >= 100  ? 10
@@ -456,7 +456,7 @@ CALL(nvmlDeviceGetUtilizationRates, void *handle, struct utilization *out)
 
 /* ---- everything else ------------------------------------------------------------------------- */
 
-/* The function that is exported by the name of every refused call; it reads no arguments. */
+/* All refused calls are aliases of this function, which reads no arguments. */
 CALL(gpuload_nvml_refused, void)
 {
 	int r = gpul_ml_check_started();

@@ -45,7 +45,7 @@ struct field_value { /* the type nvmlFieldValue_t of NVML */
 	unsigned long long value;
 };
 
-/* True if the device has NVLinks.  gpul_ml_link_field() fills in a field about them; false: another field, or no NVLinks (nvlink.c). */
+/* True if the device has NVLinks.  gpul_ml_link_field() fills in a field about NVLinks; false: another field, or no NVLinks. */
 bool gpul_ml_has_links(const struct ml_device *d);
 bool gpul_ml_link_field(const struct ml_device *d, struct field_value *v);
 

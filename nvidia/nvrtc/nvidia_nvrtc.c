@@ -1,9 +1,9 @@
 /* nvidia_nvrtc.c — libnvrtc.so.12 and .13: NVIDIA's run-time compiler, which returns PTX where a program requests a cubin.
  *
- *     nvrtcCompileProgram(-arch=sm_90)   NVIDIA's: compiles to PTX, then to machine code, with its own errors and log
- *     nvrtcGetCUBINSize, nvrtcGetCUBIN   the PTX of the same compilation, NUL-terminated, if there is a cubin; -maxrregcount is
- *                                        written into its kernels
- *     all other calls                    NVIDIA's
+ *     nvrtcCompileProgram(-arch=sm_90)   calls NVIDIA's, which compiles to PTX and machine code, with its own errors and log
+ *     nvrtcGetCUBINSize, nvrtcGetCUBIN   return the PTX of this compilation, NUL-terminated, if there is a cubin; the limit of
+ *                                        -maxrregcount is written into its kernels
+ *     all other calls                    call NVIDIA's
  *
  * So a program that loads its "cubin" gets code that the software driver runs.  A call that the installed library lacks returns
  * NVRTC_ERROR_INTERNAL_ERROR. */
@@ -22,7 +22,7 @@
 /* Values of nvrtcResult. */
 enum { ERROR_INVALID_INPUT = 3, ERROR_INTERNAL = 11 };
 
-/* X(name, parameters, arguments): calls that are passed on unchanged.  A program is a void *. */
+/* X(name, parameters, arguments): calls that are passed to NVIDIA's library unchanged.  A program is a void *. */
 #define PASSED_ON(X) \
 	X(nvrtcVersion, (int *major, int *minor), (major, minor)) \
 	X(nvrtcGetNumSupportedArchs, (int *n), (n)) \
@@ -75,8 +75,8 @@ static const toolchain_entry entries[] = {
 	{ NULL, 0 },
 };
 
-/* Open libnvrtc's builtins: libnvrtc opens them by file name, which works only if their folder is on the loader's path,
- * or if they are already open. */
+/* Open libnvrtc's builtins library by its path: libnvrtc opens it by its file name, which works only if the folder is on the
+ * loader's path, or if the library is already open. */
 static void open_builtins(void *handle, const char *path)
 {
 	char builtins[TOOLCHAIN_PATH_BYTES + 64];
@@ -178,7 +178,7 @@ int nvrtcDestroyProgram(void **program)
 	return real.nvrtcDestroyProgram(program);
 }
 
-/* Return the PTX with the program's limit in its kernels, which the caller frees; NULL: no limit. */
+/* Return the PTX with the program's register limit in its kernels, which the caller frees; NULL: there is no limit. */
 static char *limited_ptx(void *program)
 {
 	const unsigned registers = limit_of(program);

@@ -1,7 +1,7 @@
 /* ptxas.c — the program ptxas: checks PTX with NVIDIA's ptxas, and writes the PTX itself to the output file.
  *
- *     ptxas -v -arch=sm_90 k.ptx -o k.cubin     NVIDIA's ptxas -v -arch=sm_90 k.ptx -o /tmp/…; then k.ptx is copied to k.cubin
- *     ptxas --version                           NVIDIA's; else our own text with a release number, which clients read */
+ *     ptxas -v -arch=sm_90 k.ptx -o k.cubin     runs NVIDIA's ptxas -v -arch=sm_90 k.ptx -o /tmp/…, then copies k.ptx to k.cubin
+ *     ptxas --version                           runs NVIDIA's ptxas, or else prints a text with a release number, which clients read */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@ enum { NOT_PTX = 255 };
 
 struct request {
 	const char *input, *output;
-	int output_at;           /* index of the argument that is or ends with the output's name; 0: none */
+	int output_at;           /* index of the argument that is, or ends with, the name of the output file; 0: none */
 	const char *output_head; /* text before the name in that argument: "" or "--output-file=" */
 	bool version;
 };
@@ -147,7 +147,7 @@ static int check_with_parser(const char *input, const gpul_file *file)
 	return 0;
 }
 
-/* Write the text with the register limit in its kernels, and a NUL, so that the file can be passed to cuModuleLoadData. */
+/* Write the PTX with the register limit in its kernels, and a NUL, so that a program can pass the file's contents to cuModuleLoadData. */
 static int write_output(const char *path, const gpul_file *file, unsigned max_registers)
 {
 	FILE *f = fopen(path, "w");

@@ -1,8 +1,8 @@
-/* redirect.c — patches NVIDIA's runtime inside a program or library: each of its functions becomes a jump to ours.
+/* redirect.c — patches NVIDIA's runtime inside a program or library: each function becomes a jump to that of gpuload's libcudart.so.
  *
- * nvcc links libcudart_static.a by default. That runtime works with NVIDIA's driver only. This library is an auditor of the
- * dynamic loader (LD_AUDIT): the loader calls it for each object before the first instruction of that object runs, even before
- * the constructors in which nvcc registers kernels. No file changes. The program then calls our libcudart.so, which is preloaded.
+ * nvcc links libcudart_static.a by default. That runtime works with NVIDIA's driver only. This library is an auditor of the dynamic
+ * loader (LD_AUDIT): the loader calls it for each object before the first instruction of that object runs, even before the
+ * constructors that register kernels. Files are not changed. The program then calls gpuload's libcudart.so, which is preloaded.
  *
  *     cudaMalloc:  jmp *0(%rip)             6 bytes: FF 25 00 00 00 00
  *                  address of ours          8 bytes
@@ -30,7 +30,7 @@
 
 enum { JUMP_BYTES = 14, FUNCTION_ALIGNMENT = 16, MAX_PENDING = 256 };
 
-/* No lock is needed, because the dynamic loader calls auditors one at a time.  wrappers: the library with those of `gpuload calls`. */
+/* No lock is needed: the dynamic loader calls auditors one at a time.  wrappers: the library with the wrappers of `gpuload calls`. */
 static struct link_map *pending[MAX_PENDING], *ours_12, *ours_13, *wrappers;
 static size_t n_pending;
 
@@ -78,7 +78,7 @@ static bool has_call(const struct static_runtime *r, const char *name)
 
 static void redirect_calls(const struct link_map *map, struct mapped object, const struct static_runtime *r, const char *path)
 {
-	/* a runtime with this call is of CUDA 12, because CUDA 13 removed it */
+	/* CUDA 13 removed this call, so a runtime that has it is of CUDA 12 */
 	const struct link_map *ours = has_call(r, "cudaGetDeviceProperties_v2") ? ours_12 : ours_13;
 	uintptr_t targets[REDIRECT_MAX_CALLS];
 	size_t n = 0;
@@ -106,8 +106,8 @@ static void redirect_calls(const struct link_map *map, struct mapped object, con
 
 /* ---- runtimes for which no archive was found ------------------------------------------------- */
 
-/* A runtime for which no archive was found.  It is reported when it requests private tables from the driver, as each runtime
- * does at its first use, because many libraries contain a runtime that is never used. */
+/* A runtime for which no archive was found.  Many libraries contain a runtime that they never use, so it is reported only when it
+ * requests private tables from the driver, which each runtime does at its first use. */
 struct unknown_runtime {
 	const struct link_map *map;
 	char version[16]; /* result of toolkit_version() */
@@ -133,7 +133,7 @@ static void add_unknown(const struct link_map *map, struct mapped object, const 
 	pthread_mutex_unlock(&unknown_lock);
 }
 
-/* Take the unknown runtime of an object off the list; the caller frees it.  NULL: that runtime is known, or was already reported. */
+/* Remove the unknown runtime of an object from the list; the caller frees it.  NULL: the runtime is known, or was already reported. */
 static struct unknown_runtime *take_unknown(uintptr_t map)
 {
 	struct unknown_runtime *u;
@@ -148,7 +148,7 @@ static struct unknown_runtime *take_unknown(uintptr_t map)
 	return u;
 }
 
-/* The driver calls this when it refuses a table (gpuload_soft_refused_table). */
+/* The driver calls this when it refuses a private table (gpuload_soft_refused_table). */
 static void explain_refused(const void *caller)
 {
 	struct unknown_runtime *u;
@@ -234,7 +234,7 @@ unsigned la_objopen(struct link_map *map, Lmid_t namespace, uintptr_t *cookie)
 		ours_13 = map;
 	else if (is_ours(map->l_name, "libcudart.so.12"))
 		ours_12 = map;
-	/* a CUDA runtime imports both functions, and few other objects do */
+	/* probably a CUDA runtime, which imports both functions; few other objects do */
 	else if (n_pending < MAX_PENDING && imports(map, "__getdelim") && imports(map, "shm_open"))
 		pending[n_pending++] = map;
 	return 0;

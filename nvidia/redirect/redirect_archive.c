@@ -1,8 +1,8 @@
 /* redirect_archive.c — finds NVIDIA's runtime in a stripped object.
  *
  * libcudart_static.a contains one object, and the linker copies its machine code as a whole. Only bytes that contain addresses
- * change, and the archive's relocations list them. So the runtime is where all other bytes are equal, and each function has
- * the same offset from its start as in the archive. */
+ * change, and the archive's relocations list them. So the runtime is at the place where all other bytes are equal, and each
+ * function has the same offset in it as in the archive. */
 #include <ar.h>
 #include <glob.h>
 #include <limits.h>
@@ -20,13 +20,13 @@ struct machine_code {
 	size_t index; /* index of section .text */
 	const uint8_t *bytes;
 	size_t n_bytes;
-	uint8_t *is_address; /* for each byte: true if the linker writes it; owned */
+	uint8_t *is_address; /* for each byte of the code: true if the linker writes it; owned */
 	size_t anchor;       /* offset of ANCHOR_BYTES bytes that no relocation changes */
 };
 
 /* ---- the archive ----------------------------------------------------------------------------- */
 
-/* Copy a member: members begin at even offsets, but the structures of ELF files need multiples of 8. */
+/* Copy a member, because members begin at even offsets, while structures of ELF files must be aligned to 8 bytes. */
 static bool copy_member(const void *bytes, size_t n_bytes, struct mapped *out)
 {
 	void *copy = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -103,7 +103,7 @@ static bool read_code(struct mapped elf, struct machine_code *code)
 	const Elf64_Shdr *sections = elf_sections(elf, &n_sections);
 
 	*code = (struct machine_code){ 0 };
-	for (size_t i = 1; i < n_sections; i++) { /* take the largest code section: the others belong to C++ constructors */
+	for (size_t i = 1; i < n_sections; i++) { /* take the largest code section, because the others contain C++ constructors */
 		const Elf64_Shdr *s = &sections[i];
 
 		if (s->sh_type != SHT_PROGBITS || !(s->sh_flags & SHF_EXECINSTR) || s->sh_size <= code->n_bytes || !section_bytes(elf, s))
@@ -198,7 +198,7 @@ bool archive_folder(char path[PATH_MAX])
 	       snprintf(path, PATH_MAX, "%s%s/gpuload/cudart", own ? cache : home, own ? "" : "/.cache") < PATH_MAX;
 }
 
-/* Try the archives of wheels below a folder: nvidia/cuda_runtime/lib (CUDA 12) or nvidia/cu13/lib, in sub-folders that match `levels`. */
+/* Try the archives of wheels in a folder: nvidia/cuda_runtime/lib (CUDA 12) or nvidia/cu13/lib, in sub-folders that match `levels`. */
 static bool try_wheels(struct search *s, const char *folder, int n_folder, const char *levels)
 {
 	char pattern[PATH_MAX];
@@ -214,7 +214,7 @@ static bool try_wheels(struct search *s, const char *folder, int n_folder, const
 	return done;
 }
 
-/* Search the Python packages installed beside the object's package, whichever command started Python. */
+/* Search the Python packages that are installed in the same folder as the object's package. */
 static bool try_siblings(struct search *s, const char *path)
 {
 	const char *end = strstr(path, "-packages/"); /* site-packages or dist-packages */

@@ -1,5 +1,4 @@
-/* redirect_internal.h — declares what the files of this folder share: a runtime inside an object, and the ways to find
- *it.
+/* redirect_internal.h — the CUDA runtime inside an object, and the ways to find it.
  *
  *     object, loaded ── imports? ──> file, mapped ──┬─ has symbols ──────> their addresses           symbols.c
  *                                                   ├─ exports them ─────> NVIDIA's libcudart.so, opened by its path
@@ -24,14 +23,14 @@ struct mapped {
 };
 
 struct runtime_call {
-	const char *name;  /* name; borrowed from the mapped file that contains the symbols */
-	uintptr_t address; /* its address as in the symbol table, relative to the load address */
+	const char *name;  /* borrowed from the mapped file that contains the symbols */
+	uintptr_t address; /* address of the function in the symbol table, relative to the load address */
 };
 
 struct static_runtime {
 	struct runtime_call calls[REDIRECT_MAX_CALLS];
 	size_t n_calls;
-	struct mapped names; /* file that contains the names, if it is not the object; unmap_file() */
+	struct mapped names; /* file that contains the names, if it is not the object; release it with unmap_file() */
 };
 
 /* ---- symbols.c: ELF files -------------------------------------------------------------------- */
@@ -57,15 +56,15 @@ const Elf64_Phdr *elf_segments(struct mapped elf, size_t *n_segments);
 
 /* ---- redirect_archive.c: objects without symbols ------------------------------------------------------ */
 
-/* True if a file contains a CUDA runtime: it then contains the name of the files by which processes with the runtime find each other. */
+/* True if a file contains a CUDA runtime: it then contains the name of the files by which processes with a runtime find each other. */
 bool has_runtime(struct mapped object);
 
 /* Find the runtime in a file by comparison with a libcudart_static.a of the same version, and its functions by the archive's
- * symbols. path: the file's; an archive may be in a Python package beside it.  Returns false if no archive of that version was
- * found. */
+ * symbols.  path: the path of the file; a Python package beside it may contain an archive.  Returns false if no archive of that
+ * version was found. */
 bool find_by_archive(struct mapped object, const char *path, struct static_runtime *out);
 
-/* Get the user's folder for such archives, each of which is in a sub-folder, as pip installs it; false: no such folder. */
+/* Get the user's folder for archives, which contains one sub-folder for each, as pip installs it; false: there is no such folder. */
 bool archive_folder(char path[PATH_MAX]);
 
 /* Get the version of the toolkit that compiled the kernels in an object, such as "13.4.92"; "": no kernels. */

@@ -6,7 +6,7 @@
 
 /* ---- references -------------------------------------------------------------------------- */
 
-/* True for an array in dynamic shared memory: it needs no definition, because the launch sets its size. */
+/* True for an array in dynamic shared memory, which needs no definition, because the launch determines its size. */
 static bool is_dynamic_shared(const ptx_linker *l, const ptx_link_symbol *s)
 {
 	return !s->is_func && l->inputs[s->first.input].m.vars[s->first.row].space == GPUL_PTX_MOD_SHARED;
@@ -100,7 +100,7 @@ static bool has_name(const gpul_ptx_module *m, const char *text)
 	return false;
 }
 
-/* Create a name that no module uses at module level, and that this module does not use at all, because a local name would hide it.
+/* Create a name that no module uses at module level.  This module must not use it at all, because a local name would hide it.
  * Allocated in the arena; NULL: out of memory. */
 static const char *new_name(ptx_linker *l, uint32_t input, const char *old)
 {

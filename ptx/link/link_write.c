@@ -8,7 +8,7 @@
 
 #include "ptx/print_internal.h"
 
-/* Declare every function.  Of the kernels, declare those that are referred to, or that an input declares before their definition. */
+/* Declare every function, but only those kernels to which other code refers, or which an input declares before their definition. */
 static void put_func_declarations(const ptx_linker *l, uint32_t input, ptx_out *o)
 {
 	const struct ptx_link_input *in = &l->inputs[input];

@@ -8,7 +8,7 @@
 #include "ptx/link/prune_internal.h"
 #include "ptx/module.h"
 
-/* A function to which only an initializer refers may get a body that calls this function, which fails like an assertion:
+/* Functions to which only initializers refer may get a body that calls this function, which fails like an assertion:
  * __assertfail(message, file, line, function, bytes per character). */
 #define DECLARE_NOT_LINKED ".extern .func gpuload_not_linked();"
 #define CALL_NOT_LINKED    "{ call.uni gpuload_not_linked; }"
@@ -53,8 +53,8 @@ static bool reach_item(ptx_pruner *p, uint32_t row, ptx_reached how)
 	return to != NULL;
 }
 
-/* Mark as reached all declarations and definitions of a name that an item uses: the private ones of the same text if there are any,
- * else those of all texts. */
+/* Mark as reached the declarations and definitions of a name that an item uses: the private ones in the item's PTX text if there
+ * are any, else those that are visible in all texts. */
 static bool reach_name(ptx_pruner *p, const ptx_prune_item *from, uint32_t last)
 {
 	bool from_table = from->kind == PTX_ITEM_VARIABLE, has_private = false, ok = true;
@@ -77,7 +77,7 @@ static bool is_name_byte(char c)
 }
 
 /* Mark every name in an item as reached, except registers (%r) and modifiers (.u32).  If a label or local name equals the name of a
- * declaration, that declaration is kept without need, which is harmless. */
+ * declaration, the declaration is kept without need, which is harmless. */
 static bool follow_item(ptx_pruner *p, uint32_t row)
 {
 	const ptx_prune_item from = p->items.at[row];
@@ -112,7 +112,7 @@ static bool is_failing(const ptx_prune_item *i)
 	return i->kind == PTX_ITEM_FUNCTION && i->reached == PTX_IN_TABLE && i->body;
 }
 
-/* Link all functions to which only initializers refer, unless their total size exceeds table_bytes. */
+/* Link the functions to which only initializers refer, unless their total size exceeds table_bytes. */
 static bool follow_tables(ptx_pruner *p, size_t table_bytes)
 {
 	size_t n_bytes = 0, before = SIZE_MAX;
@@ -179,7 +179,7 @@ static void put_lines(struct out *o, const char *from, const char *to)
 	}
 }
 
-/* Write the remaining declarations of a text. items: the declarations of this text. */
+/* Write the remaining declarations of a PTX text, whose declarations are `items`. */
 static bool write_text(gpul_ptx_text *t, const ptx_prune_item *items, size_t n_items)
 {
 	const char *at = t->text, *end = t->text + t->n_bytes;

@@ -12,7 +12,7 @@ typedef enum ptx_reached { PTX_NOT_REACHED, PTX_IN_TABLE, PTX_REACHED } ptx_reac
 
 typedef struct ptx_prune_item {
 	enum { PTX_ITEM_KERNEL, PTX_ITEM_FUNCTION, PTX_ITEM_VARIABLE, PTX_ITEM_ALIAS } kind;
-	uint32_t text;           /* index of its text in `texts` */
+	uint32_t text;           /* index in `texts` of the text that contains the item */
 	uint32_t next;           /* index of the previous item with this name, in any text; GPUL_PTX_NONE: none */
 	const char *start, *end; /* the whole declaration */
 	const char *body;        /* the '{' of the function's body; NULL: no body */

@@ -19,7 +19,7 @@ static void *copy_rows(ptx_linker *l, const void *rows, size_t n, size_t more, s
 	return copy;
 }
 
-/* For each name, find the entry of the function with the body, else the first entry. */
+/* For each name, find the entry of the function with the body; if there is none, the first entry. */
 static void find_func_rows(struct ptx_link_input *in)
 {
 	for (uint32_t i = in->m.n_funcs; i-- > 0;)
@@ -30,8 +30,8 @@ static void find_func_rows(struct ptx_link_input *in)
 			in->func_row[in->m.funcs[i].name] = i;
 }
 
-/* Refuse modules with registers or local variables of module scope: ptxas does not compile them for the ABI, which linked code
- * needs (ptxas -c needs PTX 3.1). */
+/* Refuse modules with registers or local variables of module scope: ptxas compiles them without the ABI, but linked code needs the
+ * ABI (ptxas -c requires PTX 3.1). */
 static gpul_status check_abi(const ptx_linker *l, const gpul_ptx_link_input *from)
 {
 	const gpul_ptx_module *m = from->module;
@@ -75,7 +75,7 @@ static bool is_device_runtime(const gpul_ptx_module *m)
 	return false;
 }
 
-/* Copy the inputs, except the device runtime, unless it is the only input. */
+/* Copy the inputs, except NVIDIA's device runtime, which is copied only if it is the only input. */
 static gpul_status copy_inputs(ptx_linker *l, const gpul_ptx_link_input *from, size_t n)
 {
 	gpul_status st = GPUL_OK;

@@ -1,13 +1,13 @@
 /* ptx_link_internal.h — defines the linker's state, and declares its steps in their order.
  *
- *     link_symbols.c  the symbol table: definitions, and checks that all declarations agree
- *     link_refer.c    references need definitions; private names that collide are renamed
- *     link_target.c   .version and .target of the result
- *     link_write.c    print the result
- *     ptx_link.c          copy the inputs, run the steps
+ *     ptx_link.c      copies the inputs, and runs the steps
+ *     link_symbols.c  builds the symbol table, and checks that all declarations agree
+ *     link_refer.c    checks that references have definitions, and renames private names that collide
+ *     link_target.c   chooses .version and .target of the result
+ *     link_write.c    prints the result
  *
- * Inputs are not changed: each is copied one level deep (table entries, but not the memory to which they
- * point). The names, linkage and .loc entries of the copies are edited, then printed. */
+ * Inputs are not changed: each is copied one level deep (table entries, but not the memory to which they point).  The names, linkage
+ * and .loc entries of the copies are edited, then printed. */
 #ifndef GPULOAD_PTX_LINK_PTX_LINK_INTERNAL_H
 #define GPULOAD_PTX_LINK_PTX_LINK_INTERNAL_H
 
@@ -32,7 +32,7 @@ typedef struct ptx_link_symbol {
 	bool taken;       /* a module uses this name at module level */
 	bool is_external; /* visible to other modules; false: private to one module */
 	bool is_func;
-	bool is_referred_to; /* an operand or initializer refers to it */
+	bool is_referred_to; /* an operand or initializer refers to the symbol */
 	ptx_strength strength;
 	struct ptx_link_place first;      /* the first declaration or definition */
 	struct ptx_link_place definition; /* the definition that is kept; valid unless strength is PTX_UNDEFINED */
@@ -63,7 +63,7 @@ typedef struct ptx_linker {
 } ptx_linker;
 
 gpul_status ptx_link_no_memory(ptx_linker *l);
-/* Return the index of a name's symbol, which is added if the name is new. 0: out of memory. */
+/* Return the index of a name's symbol; a new name is added.  0: out of memory. */
 uint32_t ptx_link_intern(ptx_linker *l, const char *name);
 
 /* The first steps, in this order: collect the symbols of all modules; check that every reference has a definition; rename private
@@ -72,8 +72,8 @@ gpul_status ptx_link_collect(ptx_linker *l);
 gpul_status ptx_link_refer(ptx_linker *l);
 gpul_status ptx_link_rename(ptx_linker *l);
 
-/* True if the result contains this function of an input: it is the definition that is kept, or, if there is no definition, the
- * first declaration. */
+/* True if the result contains this function of an input: the definition that the linker keeps or, without a definition, the first
+ * declaration. */
 bool ptx_link_keeps_func(const ptx_linker *l, uint32_t input, uint32_t row);
 bool ptx_link_keeps_var(const ptx_linker *l, uint32_t input, uint32_t row);
 /* Return the symbol of a name in an input.  NULL: the name is private. */

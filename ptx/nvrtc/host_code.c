@@ -183,7 +183,7 @@ char *ptx_nvrtc_without_host_code(const char *text)
 			end = skip_block(t.at, text);
 			ends = is_function(&d);
 			is_host = ends && !d.is_for_device;
-			/* a type with a member such as std::string is host code */
+			/* a declaration that names std, such as std::string, is host code */
 			d.uses_host |= !ends && contains_word(t.at, end, "std", text);
 		} else if (!ends) {
 			note_token(&d, t, text);

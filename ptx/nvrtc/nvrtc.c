@@ -150,8 +150,8 @@ static gpul_status compile_text(const struct ptx_nvrtc *lib, const char *source,
 	return st;
 }
 
-/* Compile again without the host code; functions without annotation are then compiled for the device, too.  If this also fails, report its
- * errors if the file is a program; for other files, report the errors of the first compilation, which show what annotation is missing. */
+/* Compile again without the host code; functions without annotation are then compiled for the device, too.  If this also fails,
+ * report the new errors for a program, and the first ones, which show what annotation is missing, for other files. */
 static gpul_status compile_device_code(const struct ptx_nvrtc *lib, const char *source, const char *name, struct options *o,
 				       const char *arch, gpul_nvrtc_result *out, gpul_error *why)
 {

@@ -161,7 +161,7 @@ static void parse_alias(ptx_parser *p)
 	*ptx_push(p, &p->aliases) = a;
 }
 
-/* Refuse registers and local variables that functions share: from PTX 3.0 on, ptxas compiles for the ABI, which does not have them. */
+/* Refuse registers and local variables that functions share: from PTX 3.0 on, ptxas compiles for the ABI, which lacks them. */
 static void check_without_abi(ptx_parser *p, const ptx_token *where, const char *what)
 {
 	if (p->module.version_major >= 3)
@@ -393,7 +393,7 @@ static uint32_t address_size_of_old_text(const ptx_parser *p)
 
 gpul_status ptx_parse_text(ptx_parser *p, const char *text, size_t text_bytes)
 {
-	p->module.address_size = 64; /* the address size that ptxas uses if there is no .address_size */
+	p->module.address_size = 64; /* the default of ptxas */
 	if (text_bytes > INT32_MAX)
 		return p->status = gpul_fail(p->err, GPUL_EFORMAT, 0, "%s: %zu bytes of PTX; the limit is 2 GiB", p->file_name, text_bytes);
 	ptx_vocabulary_init();

@@ -124,7 +124,7 @@ static void parse_prefix(ptx_parser *p, struct prefix *x)
 		ptx_fail_at(p, &p->tok, "PTX has no vectors of predicates");
 }
 
-/* Parse the 5> of %r<5>.  The 5 is not parsed as an expression, because the '>' would be an operator of it. */
+/* Parse the 5> of %r<5>.  The number is not parsed as an expression, because '>' would be an operator of the expression. */
 static uint64_t parse_range(ptx_parser *p)
 {
 	const uint64_t count = p->tok.value;
@@ -136,7 +136,7 @@ static uint64_t parse_range(ptx_parser *p)
 
 /* ---- registers --------------------------------------------------------------------------- */
 
-/* The table to which registers are added, and the number of its next register. */
+/* The table to which registers are added, and the number that its next register gets. */
 struct reg_table {
 	ptx_regs *rows;
 	uint32_t *n_flat;

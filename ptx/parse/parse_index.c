@@ -10,7 +10,7 @@
  *                                   mad.wide.u32 __index9, __index8, 1, __index9;
  *                                   ld.global.f32 x, [__index9];
  *
- * The offset also has 32 bits, so with 4-byte elements a[-1] is 0xFFFFFFFC bytes past a. / */
+ * The offset also has 32 bits, so with 4-byte elements a[-1] is 0xFFFFFFFC bytes past a. */
 #include "ptx/parse/parser_internal.h"
 
 #include <stdio.h>

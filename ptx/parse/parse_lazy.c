@@ -3,9 +3,9 @@
  *     gpul_ptx_parse_lazy   parses the declarations; skips each body, and records where its function begins
  *     gpul_ptx_need_body    goes back to the beginning of the function, and parses it again with its body
  *
- * The parser is kept, because a body refers to names of the module and adds entries to its tables.  Other threads may read these tables
- * meanwhile, so they must not move: each has an address range that is large enough for the whole text, of which the system gives
- * memory only to the pages that are written.
+ * The parser is kept, because a body refers to names of the module and adds entries to its tables.  Other threads may read these
+ * tables meanwhile, so they must not move: each has an address range that is large enough for the whole text. The system allocates
+ * memory only for the pages that are written.
  *
  * gpul_ptx_module_destroy() at the end of this file destroys modules of all kinds. */
 #include <pthread.h>
@@ -27,8 +27,8 @@ struct ptx_bodies {
 
 enum { MAX_EXTRA_MODS = 256, SPARE_ROWS = 64 };
 
-/* The fewest bytes of text for one entry of each table: "{", "[1", "\"\"", ".loc 1 1 1", ".callprototype _;".  The head of a
- * function is parsed twice, the second time with its body, so entries for dimensions and pragmas count half. */
+/* The minimum length in the text of what becomes one table entry: "{", "[1", "\"\"", ".loc 1 1 1", ".callprototype _;".  The head
+ * of a function is parsed twice, the second time with its body, so dimensions and pragmas count half. */
 enum { SHORTEST_INIT = 1, SHORTEST_DIM = 1, SHORTEST_PRAGMA = 1, SHORTEST_LOC = 10, SHORTEST_PROTOTYPE = 16 };
 
 /* ---- tables that do not move ------------------------------------------------------------------ */
@@ -80,8 +80,8 @@ static void free_bodies(struct ptx_bodies *b)
 
 /* ---- the module ------------------------------------------------------------------------------- */
 
-/* Check that the table of names is large enough: a declaration such as a<60000> has more names than characters.  The other tables
- * are always large enough. */
+/* Check that the table of names is large enough.  A declaration such as a<60000> has more names than characters, so only this table
+ * can be too small. */
 static gpul_status check_names(struct ptx_bodies *b, gpul_error *err)
 {
 	if (ptx_names_count(&b->parser.names) <= b->room)

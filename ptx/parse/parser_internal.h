@@ -42,7 +42,7 @@ struct ptx_place { /* the position of a token */
 	uint32_t line;
 };
 
-/* A name that may be a label which is declared later.  Its operand is completed when the scope ends. */
+/* A name that may be a label which is declared later; the operand is completed when the scope ends. */
 struct ptx_unresolved {
 	ptx_token tok;
 	uint32_t operand; /* index in func->operands */
@@ -158,7 +158,7 @@ void ptx_note_shared(ptx_parser *p, uint32_t first); /* the entries of module_va
 /* ---- parse.c ---- */
 /* file_name, err and flags of p are set; returns p->status */
 gpul_status ptx_parse_text(ptx_parser *p, const char *text, size_t text_bytes);
-/* append the new names (from index m->n_strings) to m->strings, and the extra modifiers */
+/* Append the names from index m->n_strings on, and the extra modifiers, to the module. */
 void ptx_set_names(ptx_parser *p, gpul_ptx_module *m);
 void ptx_free_parser(ptx_parser *p);
 
@@ -167,7 +167,7 @@ void ptx_free_parser(ptx_parser *p);
  * PTX_LABEL(kind)); if the set contains CODE, the operand must be a label. */
 void ptx_parse_operand(ptx_parser *p, unsigned labels);
 void ptx_parse_call_operand(ptx_parser *p);
-/* Move the siblings, from number `first` on, to func->operands.  Returns the index of the first one. */
+/* Move the siblings from number `first` on to func->operands.  Returns their first index there. */
 uint32_t ptx_place_siblings(ptx_parser *p, uint32_t first);
 void ptx_resolve_labels(ptx_parser *p, size_t first, bool at_end);
 

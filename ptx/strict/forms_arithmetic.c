@@ -10,7 +10,7 @@
 
 /* clang-format off */
 const struct strict_form strict_arithmetic[] = {
-	/* ops, mods, args, ptx, sm, arch, until */
+	/* the columns are the members of struct strict_form: ops, mods, args, ptx, sm, arch, until */
 	{ "add sub", INTS, "000", 0, 0, 0, 0, 0 },
 	{ "add sub", "sat s32", "000", 0, 0, 0, 0, 0 },
 	{ "add sub", "cc u32|s32", "000", 0, 0, 0, 0, 0 },

@@ -8,7 +8,7 @@
 
 /* clang-format off */
 const struct strict_form strict_convert[] = {
-	/* ops, mods, args, ptx, sm, arch, until */
+	/* the columns are the members of struct strict_form: ops, mods, args, ptx, sm, arch, until */
 	{ "mov", "b16|u16|s16|b32|u32|s32|b64|u64|s64|f32|f64|b128", "00", 0, 0, 0, 0, 0 },
 	{ "mov", "pred", "pq", 0, 0, 0, 0, 0 },
 	{ "mov", "v2|v4 b16|u16|s16|b32|u32|s32|b64|u64|s64|f32|f64", NULL, 0, 0, 0, 0, 0 },

@@ -5,7 +5,7 @@
 
 /* clang-format off */
 const struct strict_form strict_float[] = {
-	/* ops, mods, args, ptx, sm, arch, until */
+	/* the columns are the members of struct strict_form: ops, mods, args, ptx, sm, arch, until */
 	{ "testp", "?finite|infinite|number|notanumber|normal|subnormal f32|f64", "p0", 20, 20, 0, 0, 0 },
 	{ "copysign", "f32|f64", "000", 20, 20, 0, 0, 0 },
 	{ "add sub mul", "?" ROUND " ?ftz ?sat f32", "000", 0, 0, 0, 0, 0 },

@@ -11,7 +11,7 @@
 
 /* clang-format off */
 const struct strict_form strict_memory[] = {
-	/* ops, mods, args, ptx, sm, arch, until */
+	/* the columns are the members of struct strict_form: ops, mods, args, ptx, sm, arch, until */
 	{ "ld", "?weak ?global|local|const|param|param::entry|param::func|" SHARED " ?ca|cg|cs|lu|cv " VECTOR, "Vm", 0, 0, 0, 0, 0 },
 	{ "ld", "?weak ?global ?ca|cg|cs|lu|cv " L2 " " VECTOR, "Vm/.", 0, 0, 0, 0, 0 },
 	{ "ld", "?weak ?global " L1 " " L2 " " VECTOR, "Vm/.", 0, 0, 0, 0, 0 },

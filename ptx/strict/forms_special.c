@@ -4,7 +4,7 @@
 
 /* clang-format off */
 const struct strict_form strict_special[] = {
-	/* ops, mods, args, ptx, sm, arch, until */
+	/* the columns are the members of struct strict_form: ops, mods, args, ptx, sm, arch, until */
 	{ "wmma", "f16|f32 ...", NULL, 60, 70, 0, 0, 0 },
 	{ "wmma", "u8|s8|s32 ...", NULL, 63, 72, 0, 0, 0 },
 	{ "wmma", "u4|s4|b1 ...", NULL, 63, 75, 0, 0, 0 },

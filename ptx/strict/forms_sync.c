@@ -8,7 +8,7 @@
 
 /* clang-format off */
 const struct strict_form strict_sync[] = {
-	/* ops, mods, args, ptx, sm, arch, until */
+	/* the columns are the members of struct strict_form: ops, mods, args, ptx, sm, arch, until */
 	{ "bra", "?uni", ".", 0, 0, 0, 0, 0 },
 	{ "brx", "idx ?uni", "u.", 60, 30, 0, 0, 0 },
 	{ "call", "?uni", NULL, 0, 0, 0, 0, 0 },

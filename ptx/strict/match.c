@@ -11,7 +11,7 @@ enum { COST_ORDER = 3, COST_GROUP = 4, COST_COUNT = 4, COST_MOD = 5, COST_TYPE =
 
 struct group {
 	char kind;  /* 0, or '?', '!', '+', '.': see strict_internal.h */
-	bool first; /* marked by '^' in the table */
+	bool first; /* true if the group is marked by '^' in the table */
 	bool type;
 	const char *names;
 	size_t n_bytes;
@@ -21,12 +21,12 @@ struct group {
 struct miss {
 	unsigned cost;
 	enum { MISS_NOTHING, MISS_TYPE, MISS_GROUP, MISS_MOD, MISS_ORDER, MISS_COUNT } kind;
-	unsigned mod;         /* index in inst->mods; MISS_GROUP: of the modifier found instead; n_mods: none */
+	unsigned mod;         /* index in inst->mods; for MISS_GROUP, of the modifier that was found instead; n_mods: there is none */
 	unsigned least, most; /* MISS_COUNT: the smallest and largest number of operands */
 	char expected[EXPECTED_BYTES];
 };
 
-/* The state of a search.  If entries match except for .version or .target, the one with the lowest requirements is kept. */
+/* The state of a search.  If only .version or .target prevents matches, the entry with the lowest requirements is kept. */
 struct search {
 	const gpul_ptx_inst *in;
 	const char *texts[GPUL_PTX_MAX_MODS];
@@ -35,7 +35,7 @@ struct search {
 	bool any; /* the table has entries for this opcode */
 };
 
-/* True if `text` is one of the words in a list. `sign` separates the words. */
+/* True if a list, in which `sign` separates the words, contains the word `text`. */
 static bool is_listed(const char *list, size_t n_bytes, char sign, const char *text)
 {
 	const char *end = list + n_bytes;

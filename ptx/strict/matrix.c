@@ -11,8 +11,8 @@
 
 enum { LANES = 32, QUADS = 4 /* m8n8k4 with .f16 computes four products at a time */ };
 
-/* bits: size of an element in a register. group: the types of a and b must have the same group; 0: not a type for a and b. sums:
- * the types that d and c may have. */
+/* bits: size of an element in a register. group: a and b must have types of the same group; 0: not a type of a or b. sums: the
+ * types that d and c may have. */
 static const struct type {
 	const char *name;
 	unsigned char bits;
@@ -52,7 +52,7 @@ static bool read_form(const struct strict *s, const gpul_ptx_inst *in, const str
 	return n == 4 && size[0];
 }
 
-/* Check that the layouts of a and b are .row.col. any: also allow other layouts, as m8n8k4 with .f16 does. */
+/* Check that the layouts of a and b are .row.col.  any: all layouts are valid, as for m8n8k4 with .f16. */
 static gpul_status check_layouts(struct strict *s, const gpul_ptx_inst *in, bool any)
 {
 	const char *layouts[2] = { "", "" };

@@ -195,7 +195,7 @@ static gpul_status check_value(struct strict *s, const struct operand *a, unsign
 	}
 }
 
-/* Check a result operand: it may be whatever a value may be, except a literal. */
+/* Check a result operand: every operand that is valid as a value is valid as a result, except a literal. */
 static gpul_status check_result(struct strict *s, const struct operand *a, unsigned type, bool larger)
 {
 	if (a->o->kind == GPUL_PTX_OP_INT || a->o->kind == GPUL_PTX_OP_F32 || a->o->kind == GPUL_PTX_OP_F64)

@@ -1,14 +1,14 @@
 /* strict_internal.h — defines the table of instruction forms, and declares the parts of the check.
  *
- *     base.c      reports
- *     strict.c    .version, .target, and calls of the other checks
- *     strict_text.c      characters
- *     declare.c   variables, parameters, directives
- *     abi.c       modules with registers or local variables of module scope
- *     match.c     finds the form, in forms_*.c, that describes an instruction, or explains why none does
- *     since.c     modifiers and special registers: the oldest .version and .target
- *     operands.c  the operands of an instruction, as its form describes them
- *     matrix.c    the types and operands of mma */
+ *     base.c         reports
+ *     strict.c       .version, .target, and calls of the other checks
+ *     strict_text.c  characters
+ *     declare.c      variables, parameters, directives
+ *     abi.c          modules with registers or local variables of module scope
+ *     match.c        finds the form, in forms_*.c, that describes an instruction, or explains why none does
+ *     since.c        modifiers and special registers: the oldest .version and .target
+ *     operands.c     the operands of an instruction, as its form describes them
+ *     matrix.c       the types and operands of mma */
 #ifndef GPULOAD_PTX_STRICT_INTERNAL_H
 #define GPULOAD_PTX_STRICT_INTERNAL_H
 
@@ -40,7 +40,8 @@
  * sm     the oldest .target; 0: any
  * arch   'a': only targets such as sm_90a, sm_100a or sm_100f;  '9': only sm_90a;  'f': only sm_100a, sm_100f and the like of 10.x
  *        and 11.x;  'b': only 10.0 and 10.3, with a suffix
- * until  the newest .version; 0: any until_sm  the limit `until` applies from this .target on */
+ * until  the newest .version; 0: any
+ * until_sm  the limit `until` applies from this .target on */
 struct strict_form {
 	const char *ops, *mods, *args;
 	unsigned char ptx, sm;
@@ -51,7 +52,7 @@ struct strict_form {
 /* The tables of all forms.  Each ends with an entry whose ops is NULL. */
 extern const struct strict_form strict_arithmetic[], strict_float[], strict_convert[], strict_memory[], strict_sync[], strict_special[];
 
-struct strict_seen { /* an instruction that was found correct, except that its operands have not been checked */
+struct strict_seen { /* an instruction that was found correct, apart from its operands, which have not been checked */
 	const struct strict_form *form;
 	gpul_ptx_inst inst;
 	bool used;
@@ -78,7 +79,7 @@ unsigned strict_type(const struct strict *s, const gpul_ptx_inst *in, unsigned n
 /* True if the instruction has a modifier with this text. */
 bool strict_has_text(const struct strict *s, const gpul_ptx_inst *in, const char *text);
 
-/* True if the module's target satisfies the column `arch` of a table entry. */
+/* True if the module's target satisfies the column `arch` of strict_form. */
 bool strict_has_arch(const struct strict *s, char arch);
 
 /* The checks of the other files; each returns GPUL_EFORMAT for the first error. */

@@ -46,8 +46,8 @@ static const char *skip_hidden(const struct place *p)
 	return close ? close + 1 : p->end;
 }
 
-/* True if the '-' at p->at follows a name in the instruction that begins at `start`, as in [r-4].  Directives are ignored, because
- * a .section may contain differences of labels; they begin with a dot. */
+/* True if the '-' at p->at follows a name in the instruction that begins at `start`, as in [r-4].  Directives, which begin with a
+ * dot, are ignored, because a .section may contain differences of labels. */
 static bool follows_name(const struct place *p, const char *start)
 {
 	const char *end = p->at, *at;
@@ -66,7 +66,7 @@ static bool follows_name(const struct place *p, const char *start)
 		return false;
 	while (at > start && isspace((unsigned char)at[-1]))
 		at--;
-	return at > start && strchr(",[({|", at[-1]); /* in bar.warp.sync -1, the name belongs to the instruction */
+	return at > start && strchr(",[({|", at[-1]); /* in bar.warp.sync -1, the word before '-' is part of the opcode */
 }
 
 gpul_status strict_check_text(struct strict *s, const char *text, size_t n_bytes)

@@ -1,5 +1,5 @@
-/* cu_absent.c — queries about features that this driver does not have. The result is "none" or 0, so that programs that query the
- * features at start-up work without them. cu_refused_internal.h lists the calls that would use the features. */
+/* cu_absent.c — queries about features that this driver does not have.  Their result is "none" or 0, so that programs that query
+ * the features at start-up run without them.  cu_refused_internal.h lists the calls that use such features. */
 #include "softcuda/api/stream/cu_queue_internal.h"
 
 #include <string.h>
@@ -19,7 +19,7 @@ EXPORT CUresult cuDeviceGetExecAffinitySupport(int *supported, CUexecAffinityTyp
 	return CUDA_SUCCESS;
 }
 
-/* A stream never belongs to a green context. */
+/* The stream is never in a green context, so *green is NULL. */
 EXPORT CUresult cuStreamGetCtx_v2(CUstream handle, CUcontext *out, CUgreenCtx *green)
 {
 	CUresult r = green ? cuStreamGetCtx(handle, out) : CUDA_ERROR_INVALID_VALUE;
@@ -29,7 +29,7 @@ EXPORT CUresult cuStreamGetCtx_v2(CUstream handle, CUcontext *out, CUgreenCtx *g
 	return r;
 }
 
-/* Without a profiler, these calls succeed and have no effect, as with NVIDIA's driver. */
+/* As with NVIDIA's driver when no profiler is attached, these calls succeed and have no effect. */
 EXPORT CUresult cuProfilerStart(void)
 {
 	struct context *ctx;

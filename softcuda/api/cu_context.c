@@ -174,7 +174,7 @@ EXPORT CUresult cuCtxDestroy(CUcontext ctx)
 	return cuCtxDestroy_v2(ctx);
 }
 
-/* Deprecated since CUDA 4.0: increments the number of users of the current context, which is 1 after cuCtxCreate. */
+/* Increment the number of users of the current context, which is 1 after cuCtxCreate.  Deprecated since CUDA 4.0. */
 EXPORT CUresult cuCtxAttach(CUcontext *out, unsigned int flags)
 {
 	struct context *ctx;
@@ -188,7 +188,7 @@ EXPORT CUresult cuCtxAttach(CUcontext *out, unsigned int flags)
 	return CUDA_SUCCESS;
 }
 
-/* The last user destroys the context. */
+/* Decrement the number of users; if it becomes 0, the context is destroyed. */
 EXPORT CUresult cuCtxDetach(CUcontext handle)
 {
 	struct context *ctx;
@@ -221,7 +221,7 @@ EXPORT CUresult cuCtxPushCurrent_v2(CUcontext handle)
 	r = soft_find_context(handle, &ctx);
 	soft_unlock();
 	if (r == CUDA_ERROR_CONTEXT_IS_DESTROYED)
-		r = CUDA_SUCCESS; /* succeeds even in a failed context, as with NVIDIA's driver: later calls return the error */
+		r = CUDA_SUCCESS; /* as with NVIDIA's driver, this succeeds even for a context with a fault; later calls return the fault */
 	if (!r && !soft_push_current(handle))
 		r = soft_refuse(CUDA_ERROR_OUT_OF_MEMORY, "cuCtxPushCurrent: no memory for the thread's stack of contexts");
 	return r;
@@ -280,7 +280,7 @@ EXPORT CUresult cuCtxGetCurrent(CUcontext *out)
 	return CUDA_SUCCESS;
 }
 
-/* Find the context of the handle; NULL: the current context.  The lock is held on success. */
+/* Find the context of the handle; a handle of NULL is the current context.  The lock is held on success. */
 static CUresult enter_context(CUcontext handle, struct context **out)
 {
 	CUresult r = soft_check_initialised();
@@ -378,7 +378,7 @@ EXPORT CUresult cuCtxGetApiVersion(CUcontext handle, unsigned int *version)
 
 	if (r)
 		return r;
-	*version = 3020; /* the version is the same for every context since cuCtxCreate_v2 */
+	*version = 3020; /* the same for every context since cuCtxCreate_v2 */
 	soft_unlock();
 	return CUDA_SUCCESS;
 }

@@ -1,5 +1,5 @@
-/* cu_coredump.c — core dump attributes.  A kernel's fault writes no core dump here: its message names the instruction, and `gpuload
- * debug` stops at it.  But programs set the attributes, so they are stored and returned. */
+/* cu_coredump.c — core dump attributes.  They are only stored, because programs set and query them: a fault of a kernel writes no
+ * core dump, but a message that names the instruction, and `gpuload debug` stops at that instruction. */
 #include "softcuda/api/base/cu_state_internal.h"
 
 #include <stdio.h>
@@ -20,7 +20,7 @@ static bool switches[N_ATTRIBUTES] = { [COREDUMP_TRIGGER_HOST] = true };
 static char file[TEXT_BYTES], trigger[TEXT_BYTES];
 static int content_flags;
 
-/* Return the value of a text attribute, which is a default name until a program sets it; NULL: not a text attribute. */
+/* Return the value of an attribute that is a text, initially a default file name; NULL: the attribute is not a text. */
 static char *text_of(int attribute)
 {
 	char host[256] = "localhost";

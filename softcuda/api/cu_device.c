@@ -250,7 +250,7 @@ static const struct {
 	{ (CUdevice_attribute)142, 1 },                   /* HOST_NUMA_MEMORY_POOLS_SUPPORTED */
 	{ (CUdevice_attribute)144, 1 },                   /* HOST_MEMORY_POOLS_SUPPORTED */
 	{ (CUdevice_attribute)145, 1 },                   /* HOST_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED */
-	{ CU_DEVICE_ATTRIBUTE_MEM_SYNC_DOMAIN_COUNT, 4 }, /* stored but without effect: all writes are ordered */
+	{ CU_DEVICE_ATTRIBUTE_MEM_SYNC_DOMAIN_COUNT, 4 }, /* stored without effect, because all writes are ordered */
 	{ CU_DEVICE_ATTRIBUTE_CAN_TEX2D_GATHER, 1 },
 	{ CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED, 1 },
 	{ CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID, 0xffff },

@@ -9,7 +9,7 @@
 #include "core/text.h"
 #include "softcuda/exec/guard_internal.h"
 
-/* In a child of fork(), which has no worker threads, make the driver unusable: calls return CUDA_ERROR_NOT_INITIALIZED, as on a GPU. */
+/* Called in a child of fork(), which has no worker threads: calls of the driver return CUDA_ERROR_NOT_INITIALIZED there, as on a GPU. */
 static void forget_in_child(void)
 {
 	soft.initialised = false;

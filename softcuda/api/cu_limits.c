@@ -27,7 +27,7 @@ EXPORT CUresult cuCtxGetLimit(size_t *value, CUlimit limit)
 	return CUDA_SUCCESS;
 }
 
-/* Set the size of the buffer for pending launches by kernels, which the first such launch allocates: it cannot be changed later. */
+/* Set the size of the buffer for pending launches by kernels, which cannot be changed after the first such launch has allocated it. */
 static CUresult set_pending_launches(size_t n)
 {
 	enum { MOST = 1 << 20 };
@@ -142,6 +142,6 @@ EXPORT CUresult cuCtxSetSharedMemConfig(CUsharedconfig config)
 		return CUDA_ERROR_INVALID_VALUE;
 	r = soft_enter(&ctx);
 	if (!r)
-		soft_unlock(); /* as on every GPU since 2014, the configuration has no effect */
+		soft_unlock(); /* the bank configuration has no effect, as on every GPU since 2014 */
 	return r;
 }

@@ -1,8 +1,8 @@
-/* cu_pool_import.c — import memory from a pool of another process, even in a thread without a current context. */
+/* cu_pool_import.c — imports memory from a pool of another process; no context needs to be current. */
 #include "softcuda/api/cu_context_internal.h"
 #include "softcuda/api/memory/cu_pool_file_internal.h"
 
-/* Find the context that will own imported memory: the current one, else the primary context of the pool's device. */
+/* Find the context that will own imported memory: the current context, or the primary context of the pool's device. */
 static CUresult find_importer(const struct pool *p, struct context **out)
 {
 	CUresult r = CUDA_SUCCESS;

@@ -1,4 +1,4 @@
-/* cu_primary.c — the primary context of a device: reference-counted and shared by all its users in a process. */
+/* cu_primary.c — the primary context of a device, which is reference-counted and shared by all its users in a process. */
 #include "softcuda/api/cu_context_internal.h"
 
 CUresult soft_primary_use(struct device *d, struct context **out)

@@ -1,4 +1,4 @@
-/* cu_proc.c — cuGetProcAddress: find the symbol of a call that has the interface of a given CUDA version. */
+/* cu_proc.c — cuGetProcAddress: finds the entry point of a call whose parameters are those of a given CUDA version. */
 #include "softcuda/api/base/cu_state_internal.h"
 #include "softcuda/api/cu_calls_internal.h"
 #include "softcuda/api/cu_refused_table.h"
@@ -11,7 +11,7 @@ typedef void (*entry_point)(void);
 static const struct row {
 	const char *name;
 	int since;
-	entry_point call, per_thread; /* per_thread NULL: `call` also serves per-thread default streams */
+	entry_point call, per_thread; /* per_thread NULL: `call` is used for per-thread default streams, too */
 } rows[] = {
 #define CALL(name, since, symbol)             { #name, since, (entry_point)symbol, NULL },
 #define PTDS(name, since, symbol, per_thread) { #name, since, (entry_point)symbol, (entry_point)per_thread },
@@ -30,7 +30,7 @@ enum {
 	KNOWN_FLAGS = CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM,
 };
 
-/* Find the newest version of the call that is not newer than `version`.  *known: the call exists in some version. */
+/* Find the newest version of the call that is not newer than `version`.  *known: the call exists in at least one version. */
 static const struct row *find_call(const char *name, int version, bool *known)
 {
 	const struct row *best = NULL;
@@ -63,7 +63,7 @@ EXPORT CUresult cuGetProcAddress_v2(const char *name, void **out, int version, c
 		*status = row     ? CU_GET_PROC_ADDRESS_SUCCESS
 			  : known ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
 				  : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
-	if (!row) /* CUDA Driver API: success with *out NULL; *status gives the reason */
+	if (!row) /* CUDA Driver API: the call succeeds with *out NULL, and *status gives the reason */
 		return soft_refuse(CUDA_SUCCESS, "cuGetProcAddress: there is no %s in CUDA %d.%d", name, version / 1000,
 				   version % 1000 / 10);
 	call = flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM && row->per_thread ? row->per_thread : row->call;
@@ -71,7 +71,7 @@ EXPORT CUresult cuGetProcAddress_v2(const char *name, void **out, int version, c
 	return CUDA_SUCCESS;
 }
 
-/* For programs that use per-thread default streams; a flag in `flags` selects the legacy stream instead. */
+/* Programs that use per-thread default streams call this; a flag in `flags` selects the legacy stream instead. */
 EXPORT CUresult cuGetProcAddress_v2_ptsz(const char *name, void **out, int version, cuuint64_t flags,
 					 CUdriverProcAddressQueryResult *status)
 {
@@ -92,8 +92,8 @@ EXPORT CUresult cuGetProcAddress_ptsz(const char *name, void **out, int version,
 
 EXPORT gpuload_soft_refused_table *gpuloadSoftRefusedTable;
 
-/* Programs request NVIDIA's private interfaces by UUID; this driver has none. NVRTC calls this function when this library is loaded
- * as libcuda.so.1, and crashes without it (13.0: SIGSEGV); when the call fails, NVRTC works without the interfaces. */
+/* Refuse NVIDIA's private function tables, which programs request by UUID.  Without this entry point NVRTC crashes when this
+ * library is loaded as libcuda.so.1 (13.0: SIGSEGV); if the call fails, NVRTC works without the tables. */
 EXPORT CUresult cuGetExportTable(const void **out, const CUuuid *id)
 {
 	(void)out;

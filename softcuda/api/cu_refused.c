@@ -1,7 +1,7 @@
 /* cu_refused.c — the calls of the driver API that are exported but not implemented.
  *
- * Each call is one function without parameters, which works because in the calling conventions of x86-64 and arm64 the
- * caller removes the arguments.  The functions have other names in C, because <cuda.h> declares some of the symbols. */
+ * Each call is a function without parameters, which is safe, because in the calling conventions of x86-64 and arm64 the caller
+ * removes the arguments.  The functions have other names in C, because <cuda.h> declares some of the symbols. */
 #include "softcuda/api/base/cu_state_internal.h"
 #include "softcuda/api/cu_refused_calls_internal.h"
 

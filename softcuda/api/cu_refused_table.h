@@ -1,5 +1,5 @@
-/* cu_refused_table.h — tells libcudart-redirect.so.1 which code called cuGetExportTable for a private table of NVIDIA's driver, so
- * that it can explain to the user why a CUDA runtime fails. */
+/* cu_refused_table.h — lets libcudart-redirect.so.1 explain why a CUDA runtime fails: the driver reports which code called
+ * cuGetExportTable for a private table of NVIDIA's driver. */
 #ifndef GPULOAD_SOFTCUDA_API_CU_REFUSED_TABLE_H
 #define GPULOAD_SOFTCUDA_API_CU_REFUSED_TABLE_H
 
@@ -7,7 +7,7 @@
 extern "C" {
 #endif
 
-/* Called on any thread whose call of cuGetExportTable was refused, with that call's return address. */
+/* Called when a call of cuGetExportTable is refused, on the same thread.  caller: the return address of the refused call. */
 typedef void gpuload_soft_refused_table(const void *caller);
 
 /* The callback; NULL: none.  It is set before the driver is first called, and never changes. */

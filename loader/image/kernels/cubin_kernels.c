@@ -20,7 +20,7 @@
 #include "loader/image/images_internal.h"
 #include "loader/image/kernels/kernel_rows_internal.h"
 
-#define STO_ENTRY 0x10 /* st_other: a kernel, not a device function */
+#define STO_ENTRY 0x10 /* value of st_other for a kernel; device functions do not have it */
 
 /* From sm_90 on, the shared memory of linked code starts with this number of bytes, reserved for the system.  ptxas -v
  * does not count them, and neither does gpuload. */
@@ -32,20 +32,20 @@ enum { /* attributes of .nv.info.<kernel> */
        ATTR_REQUIRED_THREADS = 0x10,
        ATTR_PARAM = 0x17,
        ATTR_CLUSTER = 0x3d,
-       ATTR_PARAM_V2 = 0x45, /* ptxas 12.1 and later write it for kernels with more than 4 KB of parameters */
+       ATTR_PARAM_V2 = 0x45, /* written by ptxas 12.1 and later for kernels with more than 4 KB of parameters */
        ATTR_BARRIERS = 0x4c,
 };
 
 enum { /* attributes of .nv.info, {u32 symbol; u32 value} */
        ATTR_FRAME_BYTES = 0x11,
-       ATTR_STACK_BYTES = 0x12, /* includes the functions that the kernel calls; ptxas -c does not write it */
+       ATTR_STACK_BYTES = 0x12, /* stack of the kernel and of the functions that it calls; ptxas -c does not write this attribute */
        ATTR_REGISTERS = 0x2f,
 };
 
-typedef struct section_facts { /* properties of the kernel whose code is in this section */
+typedef struct section_facts { /* properties of the kernel whose code is in a section */
 	gpul_kernel_info info;
 	size_t first_param;
-	bool has_info; /* true: .nv.info.<kernel> was read; a second one for the same code is an error */
+	bool has_info; /* true: .nv.info.<kernel> was read; another one for the same code is an error */
 } section_facts;
 
 typedef struct reader {
@@ -53,9 +53,9 @@ typedef struct reader {
 	section_facts *facts; /* indexed by section; [0] is unused */
 	gpul_kernel_rows rows;
 	uint32_t *symbols;          /* for each row, the index of its symbol in .symtab, ascending */
-	uint64_t bytes_read;        /* total size of the attribute sections; if larger than the image, they overlap */
-	uint64_t n_params;          /* total of all kernels, though kernels with the same code share parameters */
-	uint64_t names_bytes;       /* total length of the names; if more than the string table has, they overlap */
+	uint64_t bytes_read;        /* total size of the attribute sections; if it exceeds the size of the image, sections overlap */
+	uint64_t n_params;          /* total of all kernels; parameters that kernels share are counted for each of them */
+	uint64_t names_bytes;       /* total length of the names; if it exceeds the size of the string table, names overlap */
 	Elf64_Shdr info;            /* header of .nv.info; sh_size 0: none */
 	Elf64_Shdr symtab, indices; /* headers of SYMTAB and SYMTAB_SHNDX; sh_size 0: none */
 } reader;
@@ -126,7 +126,7 @@ static gpul_status place_param(reader *r, const section_facts *f, const gpul_att
 	return GPUL_OK;
 }
 
-/* Check that parameters do not overlap: an image in which thousands claim the same bytes is damaged. */
+/* Check that parameters do not overlap: an image in which thousands of parameters have the same bytes is damaged. */
 static gpul_status check_order(const reader *r, const section_facts *f, const gpul_attributes *a, gpul_error *err)
 {
 	for (size_t i = 1; i < f->info.n_params; i++) {
@@ -286,8 +286,8 @@ static gpul_status add_kernel(reader *r, const Elf64_Sym *s, uint32_t section, g
 
 	if (!row)
 		return no_memory(err);
-	/* Each parameter has an attribute of at least 16 bytes.  Without this limit, a million symbols of a small image could refer to
-	 * the same code, and printing the parameters of each kernel would take hours. */
+	/* Each parameter has an attribute of at least 16 bytes, which limits their number.  Without this check, a million symbols
+	 * of a small image could refer to the same code, and printing the parameters of each kernel would take hours. */
 	r->n_params += f->info.n_params;
 	if (r->n_params > r->c.n_bytes / 16)
 		return damaged(r->symtab.sh_offset, err, "too many kernels with the same code");
@@ -398,8 +398,8 @@ static gpul_status read_registers(reader *r, gpul_error *err)
 	return end_attributes(r, &a, err);
 }
 
-/* Fill in missing stack sizes: hand-written linked kernels of NVIDIA's libraries lack the stack attribute and call no
- * function, so their stack is their frame, or 0 without a frame. */
+/* Fill in missing stack sizes.  Hand-written kernels in linked code of NVIDIA's libraries have no stack attribute and call no
+ * function, so the size of their stack is that of their frame, or 0 without a frame. */
 static void complete_stacks(reader *r)
 {
 	for (size_t i = 0; i < r->rows.kernels.n && !r->c.relocatable; i++) {

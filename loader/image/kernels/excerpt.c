@@ -12,8 +12,7 @@
 #endif
 
 #define PAYS_BYTES   ((uint64_t)16 << 20)
-/* minimum size of the head, to which 1/16 of the image is added: symbols and .nv.info take at
- * most 1/30 */
+/* minimum size of the head.  1/16 of the image is added to it, because symbols and .nv.info take at most 1/30 */
 #define HEAD_BYTES   ((uint64_t)4 << 20)
 #define TABLE_BYTES  ((uint64_t)4 << 20) /* the largest observed section table is smaller */
 #define STREAM_BYTES ((size_t)128 << 10) /* size of the largest block of zstd */

@@ -16,7 +16,7 @@ gpul_kernel_row *gpul_kernel_rows_add(gpul_kernel_rows *rows)
 	return row;
 }
 
-/* Append a text and a NUL at *end; NULL: text is NULL. */
+/* Copy a text and a NUL to *end, and return the copy; NULL if `text` is NULL. */
 static const char *append_text(char **end, const char *text, size_t n)
 {
 	char *at = *end;

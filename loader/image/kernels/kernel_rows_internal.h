@@ -21,7 +21,7 @@ typedef struct gpul_kernel_rows {
 	gpul_cubin_build build; /* all zeros: not recorded */
 } gpul_kernel_rows;
 
-/* Add a row whose numbers are NOT_RECORDED or 0; NULL: out of memory. */
+/* Add a row, in which all numbers are NOT_RECORDED or 0; NULL: out of memory. */
 gpul_kernel_row *gpul_kernel_rows_add(gpul_kernel_rows *rows);
 
 /* Copy the rows into a finished table, in one block of memory.  Errors: GPUL_ENOMEM. */

@@ -2,8 +2,8 @@
  *
  * Parameters are stored one after the other, each at its alignment (PTX ISA 9.0, 5.1.6).
  *
- * The static shared memory is that of the arrays that the kernel's body declares or uses.  It equals what ptxas -v
- * reports for all kernels of CUDA 13.0's libraries that exist as PTX and as machine code.  Arrays that only called
+ * The size of the static shared memory is the total size of the arrays that the kernel's body declares or uses. For all kernels of
+ * CUDA 13.0's libraries that exist as PTX and as machine code, it equals the size that ptxas -v reports.  Arrays that only called
  * functions use are not counted here, but ptxas counts them. */
 #include <limits.h>
 #include <string.h>
@@ -78,8 +78,8 @@ static bool add_params(gpul_kernel_rows *rows, gpul_kernel_row *row, const gpul_
 	return true;
 }
 
-/* Return the number to whose multiple ptxas rounds the static shared memory up: if the module declares dynamic
- * shared memory, which any of its kernels may use, 16 or the alignment of the dynamic arrays; else 1. */
+/* Return the number to whose multiple ptxas rounds up the size of static shared memory.  If the module declares dynamic shared
+ * memory, which each of its kernels may use, this is 16 or the alignment of the dynamic arrays; else 1. */
 static uint64_t dynamic_align(const gpul_ptx_module *m)
 {
 	uint64_t align = 1;

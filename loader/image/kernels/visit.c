@@ -30,7 +30,7 @@ enum {
 };
 
 #define BUDGET    (UINT64_C(96) << 20)
-#define REPORT_NS 50000000 /* 20 times a second */
+#define REPORT_NS 50000000 /* progress is reported at most 20 times a second */
 
 typedef struct slot {
 	gpul_kernel_table table;
@@ -60,7 +60,7 @@ typedef struct walk {
 	unsigned n_threads; /* set before the threads start */
 } walk;
 
-/* Read the kernels of a large image from its first and last part only; false: the whole image is needed. */
+/* Read the kernels of a large image from only its first and last part; false: the whole image is needed. */
 static bool read_ends(const gpul_images *list, const gpul_image *image, gpul_kernel_table *out)
 {
 	gpul_excerpt e = { 0 };
@@ -75,7 +75,7 @@ static slot read_image(const gpul_images *list, const gpul_image *image, gpul_un
 {
 	slot s = { .done = true };
 
-	if (image->kind == GPUL_IMAGE_LTO) /* its kernels cannot be listed, so it is not decompressed */
+	if (image->kind == GPUL_IMAGE_LTO) /* the kernels of LTO code cannot be listed, so the image is not decompressed */
 		return s;
 	if (gpul_excerpt_pays(image) && read_ends(list, image, &s.table))
 		return s;
@@ -129,7 +129,7 @@ static bool all_taken(walk *w)
 	return w->taken == w->n && w->large_taken == w->large.n;
 }
 
-/* Choose the image to read next; false: none is left, or a limit is reached. */
+/* Choose the image that this thread reads next; false: none is left, or a limit is reached. */
 static bool choose_next(walk *w, size_t *index)
 {
 	uint64_t bytes;
@@ -160,7 +160,7 @@ static void read_chosen(walk *w, size_t index, gpul_unpacked *u)
 	pthread_mutex_unlock(&w->lock);
 	s = read_image(w->list, w->images[index], u);
 	if (bytes > BUDGET / w->n_threads)
-		gpul_unpacked_free(u); /* freed, because a buffer kept for the next image would not count in the budget */
+		gpul_unpacked_free(u); /* freed now, because a buffer that is kept for the next image would not count in the budget */
 	pthread_mutex_lock(&w->lock);
 	w->unpacked -= bytes;
 	*slot_of(w, index) = s;
@@ -223,8 +223,8 @@ static void report_progress(visitor *v, const gpul_image *image)
 	v->progress->tell(v->progress->context, v->done, v->total);
 }
 
-/* Release pages: images come in the order of the file, so all bytes before the end of this image were read.  A member
- * of a thin archive is another file. */
+/* Release the pages of all bytes before the end of this image, which were read because images come in the order of the file. A
+ * member of a thin archive is another file, which may be mapped at a lower address. */
 static void release_pages(visitor *v, const gpul_image *image)
 {
 	const char *start = image->stored, *end = start + image->stored_bytes;

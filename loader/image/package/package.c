@@ -15,7 +15,7 @@ static enum packing find_packing(const unsigned char *bytes, uint64_t n)
 		enum packing packing;
 	} rows[] = {
 		{ "PK\3\4", 4, ZIP },
-		{ "PK\5\6", 4, ZIP }, /* the last one is a zip file without members */
+		{ "PK\5\6", 4, ZIP }, /* a zip file without members */
 		{ "\x1f\x8b\x08", 3, GZIP },
 		{ "\x28\xb5\x2f\xfd", 4, ZSTD },
 		{ "\xfd"

@@ -2,7 +2,7 @@
  *
  *     package ── zip.c: central directory │ tar.c: headers ──> members that may contain device code ──> visitor
  *
- * Members are recognised by their first bytes and their name (recognise.h); the others are not unpacked. */
+ * Such members are recognised by their first bytes and their name (recognise.h); other members are not unpacked. */
 #ifndef GPULOAD_LOADER_IMAGE_PACKAGE_PACKAGE_H
 #define GPULOAD_LOADER_IMAGE_PACKAGE_PACKAGE_H
 

@@ -3,7 +3,8 @@
  *     0      100       124       136       156   157        257     263      345       500  512
  *     │ name │ mode... │ size    │ time... │type │ link     │ ustar │ ...    │ prefix  │    │ content, padded to 512 │ ...
  *
- * A name of more than 100 bytes is in a member before it: of type L (GNU), or x (pax: "LENGTH path=NAME\n"). */
+ * A name of more than 100 bytes is in a separate member, before the member that it names: of type L (GNU), or of type x
+ * (pax: "LENGTH path=NAME\n"). */
 #include <limits.h>
 #include <stdlib.h>
 
@@ -15,8 +16,8 @@ enum { NAME_BYTES = 100, SIZE_BYTES = 12, PREFIX_BYTES = 155, LONGEST_NAME = 409
 typedef struct reader {
 	const gpul_package *p;
 	uint64_t at;             /* position of the next header */
-	char name[LONGEST_NAME]; /* name of the next member, from an L or x member; "": none */
-	uint64_t bytes;          /* size of the next member, from an x member; UINT64_MAX: none */
+	char name[LONGEST_NAME]; /* name of the next member, from a header of type L or x; "": none */
+	uint64_t bytes;          /* size of the next member, from a header of type x; UINT64_MAX: none */
 } reader;
 
 bool gpul_is_tar(const unsigned char *bytes, uint64_t n_bytes)

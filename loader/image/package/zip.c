@@ -14,7 +14,7 @@
 #endif
 
 enum { LOCAL_BYTES = 30, ENTRY_BYTES = 46, END_BYTES = 22, END64_BYTES = 56, LOCATOR_BYTES = 20, LONGEST_COMMENT = 65535 };
-enum { STORED = 0, DEFLATED = 8, ENCRYPTED = 1 /* a flag */, EXTRA_ZIP64 = 1 };
+enum { STORED = 0, DEFLATED = 8, ENCRYPTED = 1 /* a bit of the flags */, EXTRA_ZIP64 = 1 };
 
 typedef struct member {
 	char *name; /* owned */

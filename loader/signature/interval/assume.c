@@ -12,7 +12,7 @@ static bool is_float(gpul_type t)
 
 /* ---- the launch ------------------------------------------------------------------ */
 
-/* Choose the block that the code declares, or else a common block for the number of dimensions, within the code's limits. */
+/* Choose the block size that the code declares, or else a common one for the number of dimensions, within the code's limits. */
 static void choose_block(const gpul_signature *s, uint32_t block[3])
 {
 	static const uint32_t usual[4][3] = { [1] = { 256, 1, 1 }, [2] = { 16, 16, 1 }, [3] = { 8, 8, 4 } };

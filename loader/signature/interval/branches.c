@@ -127,13 +127,13 @@ static const gpul_ptx_inst *definition(const gpul_intervals *v, uint32_t value)
 	return v->def[value] == GPUL_PTX_NONE ? NULL : &v->fn->f->insts[v->def[value]];
 }
 
-/* Return the number of the SSA value of a register operand, or NONE. */
+/* Return the number of the SSA value of an operand; NONE: the operand is not a register. */
 static uint32_t value_of(const gpul_intervals *v, const gpul_ptx_operand *o)
 {
 	return o->kind == GPUL_PTX_OP_REG ? gpul_ssa_value(v->fn->f, &v->fn->ssa, o) : GPUL_PTX_NONE;
 }
 
-/* Return the comparison of a setp, converted to one of LT, LE, GT, GE, EQ, NE; NONE: another comparison. */
+/* Return the comparison of a setp as one of LT, LE, GT, GE, EQ, NE; NONE: it has no such equivalent. */
 static uint16_t comparison_of(const gpul_ptx_inst *in, bool *is_unsigned)
 {
 	static const struct {
@@ -179,7 +179,7 @@ static uint16_t inverse(uint16_t op)
 	}
 }
 
-/* Return OP' for which b OP' a is the same as a OP b. */
+/* Return the comparison that gives the same result with swapped operands: GT for LT. */
 static uint16_t swapped(uint16_t op)
 {
 	switch (op) {
@@ -232,7 +232,7 @@ static gpul_range refine_by_setp(const gpul_intervals *v, uint32_t value, const 
 		b = t;
 		op = swapped(op);
 	}
-	other = gpul_interval_anywhere(v, b); /* used without refining, so that the recursion ends */
+	other = gpul_interval_anywhere(v, b); /* not refined, so that the recursion ends */
 	if (other.kind != INTERVAL_NUMBER &&
 	    (other.kind != INTERVAL_POINTER || other.base & (other.base - 1) || v->values[value].base != other.base))
 		return r;
@@ -273,7 +273,7 @@ static gpul_range refine_by_predicate(const gpul_intervals *v, uint32_t value, u
 
 /* ---- branches -------------------------------------------------------------------- */
 
-/* Return the guard as an SSA value; NONE: no guard, or its register has several values. */
+/* Return the guard as an SSA value.  NONE: there is no guard, or its register has several values. */
 static uint32_t guard_value(const gpul_intervals *v, const gpul_ptx_inst *in)
 {
 	if (in->guard == GPUL_PTX_NONE || v->def[in->guard] == GPUL_PTX_NONE)
@@ -312,7 +312,7 @@ static bool branches_to(const gpul_intervals *v, const gpul_ptx_inst *in, uint32
 	return false;
 }
 
-/* Return what the guard of a block's last instruction must be on an edge: 1: true, 0: false, -1: either. */
+/* Return the value that the guard of a block's last instruction has if control takes an edge: 1: true, 0: false, -1: either. */
 static int guard_on_edge(const gpul_intervals *v, uint32_t from, uint32_t to)
 {
 	const gpul_ptx_inst *in = &v->fn->f->insts[last_inst(v, from)];

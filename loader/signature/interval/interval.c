@@ -106,7 +106,7 @@ static gpul_range multiply(const gpul_ptx_inst *in, gpul_range a, gpul_range b, 
 	return gpul_range_full(bits);
 }
 
-/* Return the interval of the result of a bitwise operation or shift: in its lowest bits, an aligned pointer behaves like its offset. */
+/* Return the interval of the result of a bitwise operation or shift.  The lowest bits of an aligned pointer equal those of its offset. */
 static gpul_interval bitwise(const gpul_ptx_inst *in, gpul_interval a, gpul_interval b, unsigned bits)
 {
 	gpul_interval r = { .kind = INTERVAL_NUMBER };

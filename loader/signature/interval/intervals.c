@@ -63,7 +63,7 @@ static gpul_interval loaded_value(const gpul_intervals *v, const gpul_inst_acces
 
 /* ---- the fixpoint ---------------------------------------------------------------- */
 
-/* Set a value.  In the ascending phase, its range only grows, and is widened if it grows in a loop. */
+/* Set a value.  In the ascending phase its range only grows, and is widened if it grows in a loop. */
 static void set_value(gpul_intervals *v, uint32_t value, gpul_interval to, bool joins)
 {
 	gpul_interval *at = &v->values[value], was = *at;
@@ -159,7 +159,7 @@ static bool is_executed(const gpul_intervals *v, uint32_t block)
 
 static void transfer_phis(gpul_intervals *v, const gpul_phi **at, const gpul_phi *end, uint32_t inst)
 {
-	if (v->descending) /* each phi is recomputed: its first source replaces the old value */
+	if (v->descending) /* each phi is computed anew: its first source replaces the old value */
 		for (const gpul_phi *p = *at; p < end && p->inst == inst; p++)
 			if (p->pred != GPUL_PTX_NONE)
 				v->values[p->to].n_growths = UINT8_MAX;
@@ -236,7 +236,7 @@ static bool note_definitions(gpul_intervals *v)
 	return true;
 }
 
-/* Mark the values that a comparison restricts. */
+/* Mark the values that a comparison can restrict. */
 static void note_comparisons(gpul_intervals *v)
 {
 	for (uint32_t k = 0; k < v->fn->f->n_insts; k++) {
@@ -300,7 +300,7 @@ bool gpul_intervals_open(const gpul_inference *i, const gpul_assumed_launch *lau
 		gpul_intervals_close(&v);
 		return false;
 	}
-	v.descending = true; /* narrowing: a fixpoint is reached; each further round makes the ranges smaller, and they stay correct */
+	v.descending = true; /* narrowing after the fixpoint: each further round makes the ranges smaller, and they stay correct */
 	for (round = 0; round < NARROW_ROUNDS; round++)
 		transfer_all(&v);
 	*out = v;

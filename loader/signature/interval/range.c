@@ -82,7 +82,7 @@ gpul_range gpul_range_multiply(gpul_range a, gpul_range b)
 	return r;
 }
 
-/* True if r contains numbers beyond the limits within which numbers are distinguished. */
+/* True if r contains numbers beyond RANGE_END, which are not distinguished. */
 static bool is_unbounded(gpul_range r)
 {
 	return r.lo <= -RANGE_END || r.hi >= RANGE_END;
@@ -129,7 +129,7 @@ gpul_range gpul_range_shift_right(gpul_range a, gpul_range count, unsigned bits)
 	most = smaller(count.hi, 63);
 	if (a.lo <= -RANGE_END || (a.hi >= RANGE_END && least == 0))
 		return gpul_range_full(bits);
-	if (a.hi >= RANGE_END) /* unsigned, 64 bits */
+	if (a.hi >= RANGE_END) /* the number is unsigned and has 64 bits */
 		return gpul_range_of(0, (int64_t)(UINT64_MAX >> least > (uint64_t)RANGE_END ? (uint64_t)RANGE_END : UINT64_MAX >> least));
 	return gpul_range_of(a.lo >> (a.lo < 0 ? least : most), a.hi >> (a.hi < 0 ? most : least));
 }

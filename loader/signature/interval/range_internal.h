@@ -10,7 +10,7 @@
 
 #include "ptx/module.h"
 
-#define RANGE_END ((int64_t)1 << 62) /* numbers beyond this, in both directions, are not distinguished */
+#define RANGE_END ((int64_t)1 << 62) /* numbers beyond this limit, in both directions, are not distinguished */
 
 typedef struct gpul_range {
 	int64_t lo, hi; /* both included; lo <= hi */
@@ -23,7 +23,7 @@ static inline gpul_range gpul_range_of(int64_t lo, int64_t hi)
 
 /* Return all values of a register of this many bits. */
 gpul_range gpul_range_full(unsigned bits);
-/* Return the smallest range that contains both. */
+/* Return the smallest range that contains both a and b. */
 gpul_range gpul_range_join(gpul_range a, gpul_range b);
 /* Return r if a register of this many bits can hold it without wrapping, else the full range. */
 gpul_range gpul_range_wrap(gpul_range r, unsigned bits);
@@ -33,7 +33,7 @@ gpul_range gpul_range_unsigned(gpul_range r, unsigned bits);
 gpul_range gpul_range_add(gpul_range a, gpul_range b);
 gpul_range gpul_range_negate(gpul_range a);
 gpul_range gpul_range_multiply(gpul_range a, gpul_range b);
-/* The following functions take the result of _signed() or _unsigned(); bits is the width of the result. */
+/* The following functions expect results of gpul_range_signed() or gpul_range_unsigned().  bits: the width of the result. */
 gpul_range gpul_range_divide(gpul_range a, gpul_range b, unsigned bits);
 gpul_range gpul_range_remainder(gpul_range a, gpul_range b, unsigned bits);
 gpul_range gpul_range_shift_left(gpul_range a, gpul_range count, unsigned bits);

@@ -16,9 +16,9 @@ typedef struct gpul_interval {
 	enum { INTERVAL_NONE, INTERVAL_NUMBER, INTERVAL_POINTER, INTERVAL_VARIABLE } kind;
 	uint8_t n_growths;
 	uint8_t zeros; /* the number, or the offset, is a multiple of 2^zeros */
-	int64_t size;  /* VARIABLE: bytes of the smallest variable into which it may point */
-	uint64_t base; /* POINTER: set of leaves: it points into the buffer of one of them, at offset r in bytes */
-	gpul_range r;  /* NUMBER: its range; else the range of the offset in bytes */
+	int64_t size;  /* for a VARIABLE: size in bytes of the smallest variable into which the value may point */
+	uint64_t base; /* for a POINTER: set of leaves; it points into the buffer of one of them, at an offset of r bytes */
+	gpul_range r;  /* for a NUMBER: the range of the value; else: the range of the offset in bytes */
 } gpul_interval;
 
 /* Return the interval of a number with this range. */
@@ -26,7 +26,7 @@ gpul_interval gpul_interval_number(gpul_range r);
 gpul_interval gpul_interval_join(gpul_interval a, gpul_interval b);
 /* Return a + b, or a - b, in a register of this many bits. */
 gpul_interval gpul_interval_add(gpul_interval a, gpul_interval b, bool subtract, unsigned bits);
-/* Return the result of an instruction with the sources s; s is 0 for a source that it does not have. */
+/* Return the result of an instruction with the sources s, of which missing ones are 0. */
 gpul_interval gpul_interval_evaluate(const gpul_ptx_inst *in, const gpul_interval s[3]);
 
 /* Return the bits of a register of a type; 64 for a type without a size. */
@@ -65,10 +65,10 @@ bool gpul_edge_is_taken(const gpul_intervals *v, uint32_t from, uint32_t to);
 
 /* Return the range of a value where instruction inst reads it, refined by dominating branches and the instruction's guard. */
 gpul_range gpul_range_at(const gpul_intervals *v, uint32_t value, uint32_t inst);
-/* Return the range of a value that passes along an edge. */
+/* Return the range of a value if control passes along an edge. */
 gpul_range gpul_range_on_edge(const gpul_intervals *v, uint32_t value, uint32_t from, uint32_t to);
 
-/* Return the interval of an operand that is not an address, wherever it is read. */
+/* Return the interval of an operand that is not an address, without refining it for the place of its use. */
 gpul_interval gpul_interval_anywhere(const gpul_intervals *v, const gpul_ptx_operand *o);
 /* Return the interval of an operand where instruction inst reads it. */
 gpul_interval gpul_interval_of(const gpul_intervals *v, const gpul_ptx_operand *o, uint32_t inst);

@@ -3,7 +3,7 @@
  * Source: CUDA Runtime API, Device, Version, and Peer Device Memory Access Management. */
 #include "nvidia/cudart/memory/rt_memory_internal.h"
 
-/* Get the driver's handle of a device; an ordinal out of range becomes cudaErrorInvalidDevice. */
+/* Get the driver's handle of a device; if there is no such device, the error is cudaErrorInvalidDevice. */
 static cudaError_t device_of(const gpul_driver **drv, int ordinal, CUdevice *out)
 {
 	cudaError_t e = gpul_rt_driver(drv);
@@ -129,7 +129,7 @@ cudaError_t cudaDeviceGetTexture1DLinearMaxWidth(size_t *out, const struct cudaC
 	return gpul_rt_cu(drv, cuDeviceGetTexture1DLinearMaxWidth(out, format, n, device));
 }
 
-/* NVIDIA's runtime tries the listed devices in turn when a thread needs one; this function immediately selects the first one. */
+/* NVIDIA's runtime tries the listed devices in turn when a thread first needs a device; this function selects the first one immediately. */
 cudaError_t cudaSetValidDevices(int *ordinals, int n)
 {
 	const gpul_driver *drv;
@@ -150,7 +150,7 @@ GPUL_RT_FORWARD(cudaDeviceFlushGPUDirectRDMAWrites,
 		(enum cudaFlushGPUDirectRDMAWritesTarget target, enum cudaFlushGPUDirectRDMAWritesScope scope),
 		cuFlushGPUDirectRDMAWrites((CUflushGPUDirectRDMAWritesTarget)target, (CUflushGPUDirectRDMAWritesScope)scope))
 
-/* Get the bank size of shared memory, which a program cannot choose on any device that CUDA 12 or later supports. */
+/* Get the bank size of shared memory, which is fixed on all devices that CUDA 12 or later supports. */
 cudaError_t cudaDeviceGetSharedMemConfig(enum cudaSharedMemConfig *out);
 cudaError_t cudaDeviceGetSharedMemConfig(enum cudaSharedMemConfig *out)
 {

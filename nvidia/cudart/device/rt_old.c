@@ -39,7 +39,7 @@ cudaError_t cudaThreadSetCacheConfig(enum cudaFuncCache config)
 	return cudaDeviceSetCacheConfig(config);
 }
 
-/* Does nothing: the call converted doubles for devices without double precision, and all supported devices have it. */
+/* Does nothing: the call converted doubles for devices without double precision, which are not supported any more. */
 cudaError_t cudaSetDoubleForDevice(double *value);
 cudaError_t cudaSetDoubleForDevice(double *value)
 {

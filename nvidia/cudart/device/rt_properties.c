@@ -1,6 +1,6 @@
 /* rt_properties.c — cudaGetDeviceProperties: every attribute of a device in one structure.
  *
- * Compiled for each interface: rt_abi_internal.h has the reason.
+ * Compiled for the interfaces of CUDA 12 and of CUDA 13 (rt_abi_internal.h).
  * Source: CUDA Runtime API, cudaDeviceProp; CUDA Driver API, CUdevice_attribute. */
 #include <stddef.h>
 #include <string.h>
@@ -181,7 +181,7 @@ cudaError_t gpul_rt_properties_11(properties *out, int ordinal)
 }
 #endif
 
-/* Rank a device: the wanted compute capability counts most, then the wanted name, then enough memory. */
+/* Rank a device by how well it matches: first by compute capability, then by name, then by memory size. */
 static int match(const properties *has, const properties *wanted)
 {
 	return 4 * (wanted->major == has->major && wanted->minor == has->minor) +
@@ -211,7 +211,7 @@ cudaError_t gpul_rt_choose_device(int *out, const properties *wanted)
 
 /* ---- versions ---------------------------------------------------------------------------- */
 
-/* The version of the toolkit whose headers this library was compiled with, or the last version of the other interface. */
+/* The CUDA version of the headers that were used; 12.9 if this is the interface of CUDA 12, but the headers are of CUDA 13. */
 GPUL_RT_DECLARE("cudaRuntimeGetVersion", gpul_rt_get_version, (int *version))
 cudaError_t gpul_rt_get_version(int *version)
 {

@@ -1,7 +1,7 @@
 /* rt_any.c — adds and changes nodes of any type with one structure: cudaGraphAddNode, cudaGraphNodeSetParams, cudaGraphExecNodeSetParams.
  *
  * Most parameters have the same layout in both interfaces. Kernels, copies, fills and conditions are converted, because the
- * driver's structures also contain a context. Compiled for each interface: rt_abi_internal.h has the reason. */
+ * driver's structures also contain a context. Compiled for the interfaces of CUDA 12 and of CUDA 13 (rt_abi_internal.h). */
 #include <stddef.h>
 #include <string.h>
 
@@ -78,7 +78,7 @@ static cudaError_t add_node(cudaGraphNode_t *out, cudaGraph_t graph, const cudaG
 	if (e || (e = convert(drv, p, &params)))
 		return e;
 	e = gpul_rt_cu(drv, cuGraphAddNode_v2(out, graph, after, (const CUgraphEdgeData *)(const void *)edges, n_after, &params));
-	if (!e && p->type == cudaGraphNodeTypeMemAlloc) /* the driver returned results in its parameters: an address, body graphs */
+	if (!e && p->type == cudaGraphNodeTypeMemAlloc) /* copy the driver's results to the caller: an address, body graphs */
 		p->alloc.dptr = (void *)(uintptr_t)params.alloc.dptr;
 	if (!e && p->type == cudaGraphNodeTypeConditional)
 		p->conditional.phGraph_out = params.conditional.phGraph_out;

@@ -8,7 +8,7 @@
 
 #define NEW_NODE cudaGraphNode_t *out, cudaGraph_t graph, const cudaGraphNode_t *after, size_t n_after
 
-/* Which node gets the parameters of a copy: a new one (out), one of a graph, or (exec) one of an executable graph. */
+/* The node that gets the parameters of a copy: a new node (out), a node of a graph, or a node of an executable graph (exec). */
 struct target {
 	cudaGraphNode_t *out;
 	cudaGraph_t graph;

@@ -1,7 +1,7 @@
 /* rt_edges.c — adds, removes and lists dependencies between the nodes of a graph.
  *
- * Since CUDA 12.3 an edge has data (its ports and type); in the older calls of CUDA 12, edges have no
- * data. Compiled for each interface: rt_abi_internal.h has the reason. */
+ * Since CUDA 12.3 an edge has data (its ports and type); in the older calls of CUDA 12, edges have no data. Compiled for the
+ * interfaces of CUDA 12 and of CUDA 13 (rt_abi_internal.h). */
 #include "nvidia/cudart/rt_abi_internal.h"
 
 _Static_assert(sizeof(cudaGraphEdgeData) == sizeof(CUgraphEdgeData), "the data of an edge is the same in both interfaces");

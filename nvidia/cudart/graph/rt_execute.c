@@ -1,6 +1,6 @@
 /* rt_execute.c — instantiates, updates and launches graphs.
  *
- * Compiled twice: rt_runtime_internal.h gives the reason.
+ * Compiled a second time for per-thread default streams (rt_runtime_internal.h).
  * Source: CUDA Runtime API, Graph Management. */
 #include <stddef.h>
 

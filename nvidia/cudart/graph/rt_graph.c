@@ -1,8 +1,8 @@
-/* rt_graph.c — creates, copies, inspects and destroys graphs; user objects, and the memory of graphs. Edges are in rt_edges.c,
- * nodes in rt_nodes.c and rt_copies.c, executable graphs in rt_execute.c.
+/* rt_graph.c — creates, copies, inspects and destroys graphs, and manages user objects and the memory of graphs.
  *
- * The handles of both interfaces are the same, and so are most structures, as the assertions check. Source: CUDA Runtime API,
- * Graph Management. */
+ * Edges are in rt_edges.c, nodes in rt_nodes.c and rt_copies.c, executable graphs in rt_execute.c.
+ * Handles and most structures are the same in the runtime and the driver, as the assertions check.
+ * Source: CUDA Runtime API, Graph Management. */
 #include "nvidia/cudart/rt_runtime_internal.h"
 
 _Static_assert((int)cudaGraphNodeTypeKernel == (int)CU_GRAPH_NODE_TYPE_KERNEL &&

@@ -82,7 +82,7 @@ cudaError_t cudaGetMipmappedArrayLevel(cudaArray_t *out, cudaMipmappedArray_cons
 	CUarray found;
 	cudaError_t e = gpul_rt_enter(&drv);
 
-	__builtin_memcpy(&same, &array, sizeof same); /* the driver's prototype lacks const */
+	__builtin_memcpy(&same, &array, sizeof same); /* the cast removes const, which the driver's prototype lacks */
 	if (e || (e = gpul_rt_cu(drv, cuMipmappedArrayGetLevel(&found, same, level))))
 		return e;
 	*out = (cudaArray_t)found;

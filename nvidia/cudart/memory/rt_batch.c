@@ -1,6 +1,6 @@
 /* rt_batch.c — performs several copies, prefetches or discards in one call.
  *
- * Compiled for each interface (rt_abi_internal.h), and twice for per-thread default streams (rt_runtime_internal.h).
+ * Compiled for CUDA 12 and for CUDA 13 (rt_abi_internal.h), each a second time for per-thread default streams (rt_runtime_internal.h).
  * Source: CUDA Runtime API, Memory Management. */
 #include "nvidia/cudart/rt_abi_internal.h"
 

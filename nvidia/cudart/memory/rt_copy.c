@@ -4,7 +4,7 @@
  *     cudaMemcpyAsync ──────────┼─ copy  the address of the device
  *     cudaMemcpyToSymbol ───────┘
  *
- * Compiled twice: rt_runtime_internal.h has the reason. */
+ * Compiled a second time for per-thread default streams (rt_runtime_internal.h). */
 #include "nvidia/cudart/rt_runtime_internal.h"
 
 enum when { WAIT, DO_NOT_WAIT };
@@ -18,7 +18,7 @@ static cudaError_t check_kind(enum cudaMemcpyKind kind)
 			    (int)kind);
 }
 
-/* Explain a failed copy if `kind` means that an address is device memory, and it is not.  Each driver knows its own memory. */
+/* Explain a failed copy whose `kind` requires device memory, but gets another address.  Each driver knows only its own device memory. */
 static cudaError_t explain_copy(const gpul_driver *drv, cudaError_t e, const void *to, const void *from, enum cudaMemcpyKind kind)
 {
 	static const char *const names[] = { "HostToHost", "HostToDevice", "DeviceToHost", "DeviceToDevice" };
@@ -105,7 +105,7 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
 
 /* ---- to and from variables --------------------------------------------------------------- */
 
-/* Find the address of a part of a device variable.  The valid kinds are DeviceToDevice, Default and `other`. */
+/* Find the address of a part of a device variable.  kind must be DeviceToDevice, Default or `other`. */
 static cudaError_t find_part(const gpul_driver *drv, const void *symbol, size_t bytes, size_t offset, enum cudaMemcpyKind kind,
 			     enum cudaMemcpyKind other, void **out)
 {
@@ -252,7 +252,7 @@ cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stre
 	return gpul_rt_cu(drv, cuMemsetD8Async(gpul_rt_address(to), (unsigned char)value, bytes, gpul_rt_stream(stream)));
 }
 
-/* Does not wait for the fill, because later operations are ordered by the stream (CUDA Runtime API, API synchronization behavior). */
+/* Does not wait, because later operations are ordered after the fill by the stream (CUDA Runtime API, API synchronization behavior). */
 cudaError_t cudaMemset(void *to, int value, size_t bytes)
 {
 	return cudaMemsetAsync(to, value, bytes, NULL);

@@ -1,6 +1,6 @@
 /* rt_copy_peer.c — copies memory between devices.
  *
- * Not in rt_copy.c, which is compiled twice, because NVIDIA's header does not rename these functions. */
+ * These functions are not in rt_copy.c, because they have no second version for per-thread default streams. */
 #include "nvidia/cudart/rt_runtime_internal.h"
 
 static cudaError_t find_contexts(const gpul_driver **drv, int to, int from, CUcontext pair[2])

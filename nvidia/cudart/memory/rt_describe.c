@@ -1,8 +1,8 @@
 /* rt_describe.c — converts the parameters of a 3D copy to the driver's.
  *
- *     runtime   an end is an array or a pitched pointer; positions and extent count elements: those of the array, or bytes
- *               where the copy has no array
- *     driver    an end has a memory type; x and the width are in bytes
+ *     runtime   source and destination are arrays or pitched pointers; positions and the extent are in elements of the array, or in
+ *               bytes if neither is an array
+ *     driver    source and destination have a memory type; x and the width are in bytes
  *
  * Source: CUDA Runtime API, cudaMemcpy3DParms. */
 #include "nvidia/cudart/memory/rt_memory_internal.h"

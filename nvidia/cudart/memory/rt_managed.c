@@ -1,6 +1,6 @@
 /* rt_managed.c — managed memory, which has one address for host and device: advice and prefetching.
  *
- * Compiled for each interface (rt_abi_internal.h), and twice for per-thread default streams (rt_runtime_internal.h).
+ * Compiled for CUDA 12 and for CUDA 13 (rt_abi_internal.h), each a second time for per-thread default streams (rt_runtime_internal.h).
  * Source: CUDA Runtime API, Memory Management. */
 #include "nvidia/cudart/rt_abi_internal.h"
 
@@ -36,7 +36,7 @@ GPUL_RT_FORWARD_AS(GPUL_RT_OLD_PTSZ("cudaMemPrefetchAsync"), gpul_rt_prefetch_to
 		   cuMemPrefetchAsync_v2(gpul_rt_address(p), bytes, location_of(ordinal), 0, gpul_rt_stream(stream)))
 #endif
 
-/* The functions below have no stream argument. */
+/* The functions below have no stream argument, so they have no second version for per-thread default streams. */
 #ifndef GPUL_RT_PER_THREAD
 
 GPUL_RT_FORWARD_AS(GPUL_RT_NEW("cudaMemAdvise"), gpul_rt_advise,

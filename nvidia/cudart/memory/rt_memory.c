@@ -20,7 +20,7 @@ cudaError_t cudaMalloc(void **out, size_t bytes)
 		return fail_null_pointer();
 	if (bytes && (e = gpul_rt_cu(drv, cuMemAlloc(&p, bytes))))
 		return e;
-	*out = (void *)(uintptr_t)p; /* 0 bytes: NULL, without an error */
+	*out = (void *)(uintptr_t)p; /* for 0 bytes, *out is NULL and the result is success */
 	return cudaSuccess;
 }
 
@@ -35,7 +35,7 @@ cudaError_t cudaMallocPitch(void **out, size_t *pitch, size_t width, size_t heig
 	if (!out || !pitch)
 		return fail_null_pointer();
 	*pitch = 0;
-	/* 16 bytes is the widest access of a kernel */
+	/* a multiple of 16 bytes, the widest access of a kernel */
 	if (width && height && (e = gpul_rt_cu(drv, cuMemAllocPitch(&p, pitch, width, height, 16))))
 		return e;
 	*out = (void *)(uintptr_t)p;
@@ -156,7 +156,7 @@ static enum cudaMemoryType memory_type(unsigned driver_type, unsigned managed)
 						     : cudaMemoryTypeUnregistered;
 }
 
-/* Attributes that a pointer does not have are set to 0 by the driver. */
+/* The driver sets attributes that a pointer does not have to 0. */
 cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *out, const void *p)
 {
 	unsigned type = 0, managed = 0;

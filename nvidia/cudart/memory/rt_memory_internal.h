@@ -7,13 +7,13 @@
 /* Convert a channel descriptor to the driver's format and number of channels.  Errors: cudaErrorInvalidChannelDescriptor. */
 cudaError_t gpul_rt_array_format(const struct cudaChannelFormatDesc *desc, CUarray_format *format, unsigned *n_channels);
 
-/* Return the reverse of gpul_rt_array_format(); a format that cudaChannelFormatDesc cannot express has the kind None. */
+/* The reverse of gpul_rt_array_format().  If cudaChannelFormatDesc cannot express the format, the result has cudaChannelFormatKindNone. */
 struct cudaChannelFormatDesc gpul_rt_channels(CUarray_format format, unsigned n_channels);
 
 /* Get the size in bytes of the elements of an array. */
 cudaError_t gpul_rt_element_bytes(const gpul_driver *drv, cudaArray_const_t array, size_t *bytes);
 
-/* Convert the parameters of a copy.  Errors: cudaErrorInvalidValue if an end of the copy is not exactly one array or
+/* Convert the parameters of a copy.  Errors: cudaErrorInvalidValue if the source or destination is not exactly one array or
  * pointer, cudaErrorInvalidMemcpyDirection, cudaErrorInvalidPitchValue. */
 cudaError_t gpul_rt_describe_copy(const gpul_driver *drv, const struct cudaMemcpy3DParms *p, CUDA_MEMCPY3D *out);
 cudaError_t gpul_rt_describe_copy_back(const gpul_driver *drv, const CUDA_MEMCPY3D *c, struct cudaMemcpy3DParms *out);
@@ -21,7 +21,7 @@ cudaError_t gpul_rt_describe_copy_back(const gpul_driver *drv, const CUDA_MEMCPY
 /* Make the parameters of a copy of `bytes` contiguous bytes. */
 void gpul_rt_describe_bytes(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, struct cudaMemcpy3DParms *out);
 
-/* Convert an array for the driver, whose prototypes lack const also for arrays that are only read. */
+/* Remove const from an array handle: the driver's prototypes lack const even for arrays that are only read. */
 static inline CUarray gpul_rt_array(cudaArray_const_t array)
 {
 	CUarray a;

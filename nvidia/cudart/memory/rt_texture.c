@@ -1,6 +1,6 @@
 /* rt_texture.c — creates, queries and destroys texture and surface objects.
  *
- * The runtime's structures are converted field by field: their sizes differ between CUDA 12 and 13, but both have the
+ * The runtime's structures are converted field by field, because their sizes differ between CUDA 12 and 13. Both versions have the
  * fields that are used.
  * Source: CUDA Runtime API, Texture Object Management; Surface Object Management. */
 #include "nvidia/cudart/memory/rt_memory_internal.h"

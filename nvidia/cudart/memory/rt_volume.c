@@ -4,7 +4,7 @@
  *     cudaMemcpy2DToArray, FromArray ──┼─ CUDA_MEMCPY3D ── cuMemcpy3D or cuMemcpy3DAsync
  *     cudaMemcpy2DArrayToArray ────────┘
  *
- * Compiled twice: rt_runtime_internal.h has the reason. */
+ * Compiled a second time for per-thread default streams (rt_runtime_internal.h). */
 #include "nvidia/cudart/memory/rt_memory_internal.h"
 
 enum when { WAIT, DO_NOT_WAIT };
@@ -107,7 +107,7 @@ cudaError_t cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStr
 
 /* ---- rectangles of arrays: x and the width are in bytes -------------------------------------- */
 
-/* One end of a copy: an array, or a pointer with a pitch. */
+/* The source or the destination of a copy: an array, or a pointer with a pitch. */
 struct end {
 	cudaArray_const_t array;
 	const void *pointer;
@@ -236,7 +236,7 @@ cudaError_t cudaMemcpyFromArrayAsync(void *to, cudaArray_const_t from, size_t x,
 	return copy_rows(from, x, y, to, bytes, 0, kind, DO_NOT_WAIT, gpul_rt_stream(stream));
 }
 
-/* The rows of the two arrays may differ in length, so each step copies up to the end of a row in either array. */
+/* Copy in steps, each up to the next end of a row in one of the two arrays, because their rows may differ in length. */
 cudaError_t cudaMemcpyArrayToArray(cudaArray_t to, size_t to_x, size_t to_y, cudaArray_const_t from, size_t from_x, size_t from_y,
 				   size_t bytes, enum cudaMemcpyKind kind)
 {
@@ -266,7 +266,7 @@ cudaError_t cudaMemcpyArrayToArray(cudaArray_t to, size_t to_x, size_t to_y, cud
 
 /* ---- fills ------------------------------------------------------------------------------- */
 
-/* Memory of cudaMalloc3D has no gaps between slices, so all their rows are filled as one sequence. */
+/* Memory of cudaMalloc3D has no gaps between slices, so the rows of all slices are filled by one call. */
 cudaError_t cudaMemset3DAsync(struct cudaPitchedPtr p, int value, struct cudaExtent extent, cudaStream_t stream)
 {
 	const gpul_driver *drv;

@@ -1,6 +1,6 @@
 /* rt_begin.c — begins and ends the capture of a stream.  Queries about a capture are in rt_capture.c.
  *
- * Compiled twice: rt_runtime_internal.h has the reason. */
+ * Compiled a second time for per-thread default streams (rt_runtime_internal.h). */
 #include "nvidia/cudart/rt_runtime_internal.h"
 
 GPUL_RT_FORWARD(cudaStreamBeginCapture, (cudaStream_t stream, enum cudaStreamCaptureMode mode),

@@ -1,6 +1,6 @@
 /* rt_capture.c — queries and changes the capture of a stream as a graph.
  *
- * Compiled for each interface (rt_abi_internal.h), and twice for per-thread default streams (rt_runtime_internal.h).
+ * Compiled for CUDA 12 and for CUDA 13 (rt_abi_internal.h), each a second time for per-thread default streams (rt_runtime_internal.h).
  * Source: CUDA Runtime API, Stream Management. */
 #include "nvidia/cudart/rt_abi_internal.h"
 
@@ -10,7 +10,7 @@ _Static_assert((int)cudaStreamCaptureModeRelaxed == (int)CU_STREAM_CAPTURE_MODE_
 		       sizeof(cudaGraphEdgeData) == sizeof(CUgraphEdgeData),
 	       "numbers and structures of both interfaces are the same");
 
-/* The results of a capture query; a NULL pointer means that the caller does not want the value. */
+/* The results of a capture query; a pointer is NULL if the caller does not need the value. */
 struct answer {
 	unsigned long long *id;
 	cudaGraph_t *graph;

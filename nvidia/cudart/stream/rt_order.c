@@ -1,6 +1,6 @@
 /* rt_order.c — operations in a stream other than launches and copies, and waits for a stream.
  *
- * Compiled twice: rt_runtime_internal.h has the reason. */
+ * Compiled a second time for per-thread default streams (rt_runtime_internal.h). */
 #include "nvidia/cudart/rt_runtime_internal.h"
 
 GPUL_RT_FORWARD(cudaStreamSynchronize, (cudaStream_t stream), cuStreamSynchronize(gpul_rt_stream(stream)))
@@ -33,7 +33,7 @@ GPUL_RT_FORWARD(cudaStreamSetAttribute, (cudaStream_t stream, cudaStreamAttrID w
 
 /* ---- callbacks --------------------------------------------------------------------------- */
 
-/* The callback gets a cudaError_t in place of a CUresult, which has the same number. */
+/* The callback expects a cudaError_t.  It can be called with a CUresult, which has the same number. */
 cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *user, unsigned int flags)
 {
 	const gpul_driver *drv;

@@ -184,7 +184,7 @@ void soft_array_free(struct array *a)
 	soft_handle_free(a->handle);
 	list_remove(&a->link);
 	soft_array_memory_release(a->memory);
-	free(a); /* if the array is level 0 of a mipmapped array, this frees its struct mipmap, whose first member is the array */
+	free(a); /* for level 0 of a mipmapped array, this frees the whole struct mipmap, because the array is its first member */
 }
 
 EXPORT CUresult cuArray3DCreate_v2(CUarray *out, const CUDA_ARRAY3D_DESCRIPTOR *desc)
@@ -228,7 +228,7 @@ EXPORT CUresult cuArrayDestroy(CUarray handle)
 		r = soft_array_find(handle, &a);
 	if (!r) {
 		soft_context_wait(a->ctx);
-		r = soft_array_find(handle, &a); /* look it up again: another thread may have destroyed it while the lock was released */
+		r = soft_array_find(handle, &a); /* search again: another thread may have destroyed the array while the lock was released */
 	}
 	if (!r && a->of)
 		r = soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuArrayDestroy: a level of a mipmapped array cannot be destroyed alone; "
@@ -270,7 +270,7 @@ EXPORT CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *out, CUarray hand
 	return r;
 }
 
-/* Check the arguments of a query about a property that arrays of this driver never have, and return an error with the reason. */
+/* Check the arguments of a query about a property that this driver's arrays never have, and return an error with the reason. */
 static CUresult refuse_query(const void *out, CUarray handle, const char *why)
 {
 	struct context *ctx;

@@ -1,7 +1,7 @@
 /* cu_format.c — the element formats of arrays: which are supported, and the sizes of their channels. */
 #include "softcuda/api/array/cu_array_internal.h"
 
-/* Return the bytes of one channel; 0: the format does not consist of channels of equal size. */
+/* Return the number of bytes of one channel; 0: the channels of the format do not have equal sizes. */
 static size_t channel_bytes(CUarray_format format)
 {
 	switch (format) {
@@ -21,7 +21,7 @@ static size_t channel_bytes(CUarray_format format)
 	}
 }
 
-/* Returns true for the formats UNORM_INT8X1 to SNORM_INT16X4, which fix the number of channels; their enum values are consecutive. */
+/* Returns true for UNORM_INT8X1 to SNORM_INT16X4, whose names give the number of channels; their enum values are consecutive. */
 static bool is_normalised(CUarray_format format, size_t *bytes, unsigned *channels)
 {
 	static const uint8_t counts[] = { 1, 2, 4 };

@@ -12,7 +12,7 @@ CUresult soft_mipmap_find(CUmipmappedArray handle, struct mipmap **out)
 	return *out ? CUDA_SUCCESS : soft_refuse_handle(CUDA_ERROR_INVALID_HANDLE, HANDLE_MIPMAP, handle);
 }
 
-/* Return an extent at a level: halved for each level and rounded down, at least 1; 0 (no such dimension) stays 0. */
+/* Return an extent at a level: halved for each level, rounded down, and at least 1.  An extent of 0 (no such dimension) stays 0. */
 static size_t extent_of_level(size_t extent, unsigned level)
 {
 	return !extent ? 0 : extent >> level ? extent >> level : 1;
@@ -29,7 +29,7 @@ static CUDA_ARRAY3D_DESCRIPTOR describe_level(const CUDA_ARRAY3D_DESCRIPTOR *who
 	return d;
 }
 
-/* Return the number of levels of a complete mipmapped array: the extents are halved until all of them are 1. */
+/* Return the number of levels of a complete mipmapped array, whose last level has only extents of 1. */
 static unsigned most_levels(const CUDA_ARRAY3D_DESCRIPTOR *d)
 {
 	size_t most = d->Width > d->Height ? d->Width : d->Height;

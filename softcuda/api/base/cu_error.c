@@ -4,7 +4,7 @@
 
 static const struct error {
 	int number;
-	const char *name, *text; /* name NULL: the driver API does not have this error, only the runtime API */
+	const char *name, *text; /* name NULL: only the runtime API has this error */
 } errors[] = {
 #define ROW(number, driver_name, runtime_name, text) { number, driver_name, text },
 	GPUL_CUDA_ERRORS(ROW)

@@ -1,4 +1,4 @@
-/* cu_ipc.c — create a file that other processes can open, and open the file of another process by its handle. */
+/* cu_ipc.c — creates a file that other processes can open, and opens the file of another process by its handle. */
 #include "softcuda/api/base/cu_ipc_internal.h"
 
 #include <errno.h>
@@ -74,7 +74,7 @@ static uint64_t process_start(int pid)
 	fclose(f);
 	text[n] = '\0';
 	after_name = strrchr(text, ')'); /* the name may contain blanks and parentheses */
-	/* proc(5): the name is field 2, the start field 22. */
+	/* In /proc/PID/stat, the name is field 2, and the start time is field 22: proc(5). */
 	if (!after_name || sscanf(after_name + 1,
 				  " %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s"
 				  " %llu",
@@ -83,7 +83,7 @@ static uint64_t process_start(int pid)
 	return started;
 }
 
-/* Return the start time of this process.  It is read once, and again in a child of fork().  The caller holds the lock. */
+/* Return the start time of this process, which is cached, and read again after fork() in the child.  The caller holds the lock. */
 static uint64_t own_start(void)
 {
 	static pid_t pid;
@@ -130,7 +130,7 @@ bool soft_ipc_is_own(const struct ipc_handle *h)
 	return h->pid == getpid() && h->started == own_start();
 }
 
-/* Returns true if the open file has the name that the handle requires.  O_PATH opens files of any kind, so fd may be any other file. */
+/* Returns true if the open file has the name that the handle requires.  fd was opened with O_PATH, so it may be a file of any kind. */
 static bool has_name(int fd, enum ipc_kind kind, const struct ipc_handle *h)
 {
 	char path[32], name[NAME_BYTES], want[NAME_BYTES + 24], have[NAME_BYTES + 24];
@@ -146,7 +146,7 @@ static bool has_name(int fd, enum ipc_kind kind, const struct ipc_handle *h)
 	return !strcmp(have, want);
 }
 
-/* Check its user, size and seals, too: another process of this user can create a file with this name, and shrink it later (SIGBUS here). */
+/* Check owner, size and seals, too: another process of this user can create a file with this name, and shrink it later (SIGBUS). */
 static bool is_shared_file(int fd, const struct ipc_handle *h)
 {
 	struct stat st;

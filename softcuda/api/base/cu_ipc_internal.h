@@ -1,4 +1,4 @@
-/* cu_ipc_internal.h — the handle that is sent to another process: 64 bytes that locate a file of the owner.
+/* cu_ipc_internal.h — the handle that one process (the owner) sends to another: 64 bytes that locate a file of the owner.
  *
  *      0      4    5         8     12    16        24      32         48          64
  *     ┌──────┬────┬─────────┬─────┬─────┬─────────┬───────┬──────────┬───────────┐
@@ -6,10 +6,10 @@
  *     │      │    │         │     │     │         │       │ (random) │ UUID      │
  *     └──────┴────┴─────────┴─────┴─────┴─────────┴───────┴──────────┴───────────┘
  *
- * The owner has a memfd with the descriptor `fd`; the name of the memfd contains the id.  The other process
- * opens /proc/PID/fd/N, and accepts the file only if its name, size, seals and user are correct: so a handle that
- * is stale or forged, or whose pid now belongs to another process, is refused.  The file has no name in any file system,
- * so nothing remains after the owner has ended.  The kernel lets only processes of the same user open it. */
+ * The owner has a memfd with the descriptor `fd`; the name of the memfd contains the id.  The other process opens /proc/PID/fd/N,
+ * and accepts the file only if its name, size, seals and user are correct. So it refuses a handle that is stale or forged, or whose
+ * pid now belongs to another process.  The file has no name in any file system, so nothing remains after the owner has ended.  The
+ * kernel lets only processes of the same user open it. */
 #ifndef GPULOAD_SOFTCUDA_API_BASE_CU_IPC_INTERNAL_H
 #define GPULOAD_SOFTCUDA_API_BASE_CU_IPC_INTERNAL_H
 

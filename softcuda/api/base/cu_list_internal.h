@@ -28,7 +28,7 @@ static inline void list_remove(struct link *node)
 {
 	node->prev->next = node->next;
 	node->next->prev = node->prev;
-	list_init(node); /* the node then forms a list of its own, so that removing it twice is harmless */
+	list_init(node); /* the node then forms a list with one element, so that removing the node twice is harmless */
 }
 #define CONTAINER(node, type, member) ((type *)(void *)((char *)(node) - offsetof(type, member)))
 

@@ -1,6 +1,6 @@
 /* cu_older_cuda_internal.h — calls of CUDA 13.0 that an older <cuda.h> does not declare.
  *
- * The driver exports the same calls, whichever toolkit (12.4 or later) it is built with. */
+ * They are declared here, so that the driver exports the same calls with every toolkit from 12.4 on. */
 #ifndef GPULOAD_SOFTCUDA_API_BASE_CU_OLDER_CUDA_INTERNAL_H
 #define GPULOAD_SOFTCUDA_API_BASE_CU_OLDER_CUDA_INTERNAL_H
 
@@ -9,7 +9,7 @@
 #endif
 #include <cuda.h>
 
-/**< cuda.h> has only macros with these two names, which call cuGetProcAddress in programs that use per-thread default streams. */
+/* <cuda.h> has only macros with these two names, which call cuGetProcAddress in programs that use per-thread default streams. */
 CUresult cuGetProcAddress_ptsz(const char *name, void **out, int version, cuuint64_t flags);
 CUresult cuGetProcAddress_v2_ptsz(const char *name, void **out, int version, cuuint64_t flags, CUdriverProcAddressQueryResult *status);
 CUresult cuProfilerStart(void); /* declared in cudaProfiler.h, which some toolkits lack */

@@ -1,4 +1,4 @@
-/* cu_readable.c — check whether memory of the program that a call must read is readable.  For a bad address NVIDIA's driver crashes. */
+/* cu_readable.c — checks whether memory that an application passes to a call is readable; NVIDIA's driver crashes if it is not. */
 #include "softcuda/api/base/cu_state_internal.h"
 
 #include <unistd.h>

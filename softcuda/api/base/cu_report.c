@@ -1,4 +1,4 @@
-/* cu_report.c — messages to the user that a CUresult cannot carry: why a call was refused, and the faults of kernels. */
+/* cu_report.c — prints or logs what a CUresult cannot express: why a call was refused, and the faults of kernels. */
 #include "softcuda/api/base/cu_state_internal.h"
 
 #include "core/log.h"
@@ -154,7 +154,7 @@ const char *gpuloadSoftLastFault(void)
 	return t->fault;
 }
 
-/* Return the line of CUDA C++ that caused the newest kernel fault, without its newline; "" when the file or the line is unknown,
+/* Return the line of CUDA C++ that caused the newest kernel fault, without its newline; "" if the file or the line is unknown,
  * cannot be read, or has changed.  Each thread has its own buffer, which its next call overwrites. */
 const char *gpuloadSoftLastFaultLine(void)
 {
@@ -168,14 +168,14 @@ const char *gpuloadSoftLastFaultLine(void)
 	return t->line;
 }
 
-/* Choose whether faults are printed when they happen (not 0, the default).  0 is for a caller that reports them itself. */
+/* Choose whether faults are printed when they happen (print is not 0, the default), or not (0), because the caller reports them itself. */
 void gpuloadSoftPrintFaults(int print)
 {
 	atomic_store(&faults_are_printed, print != 0);
 }
 
-/* Set the name that faults and logs use for the images that this thread loads from memory from now on; copied;
- * NULL: "<ptx>", the default.  No call of the driver API has a parameter for such a name. */
+/* Set the name that messages use for the images that this thread loads from memory from now on.  The name is copied; NULL: "<ptx>",
+ * the default.  No call of the driver API has a parameter for such a name. */
 void gpuloadSoftNameImages(const char *name)
 {
 	struct thread_texts *t = soft_thread_texts(true);

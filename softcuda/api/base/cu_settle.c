@@ -1,4 +1,4 @@
-/* cu_settle.c — wait until neither a copy nor a kernel is accessing a range of memory, so that the range can be unmapped or moved. */
+/* cu_settle.c — waits until neither a copy nor a kernel is accessing a range of memory, so that the range can be unmapped or moved. */
 #include "softcuda/api/base/cu_state_internal.h"
 
 static struct link moves = { &moves, &moves }; /* copies and fills that are running */

@@ -1,4 +1,4 @@
-/* cu_source_line.c — the line of CUDA C++ that a fault message names, read from its file if the file is unchanged. */
+/* cu_source_line.c — finds the line of CUDA C++ that a fault message names, and reads it from its file if the file is unchanged. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -37,7 +37,7 @@ void soft_source_line(const gpul_exec_fault *f, int64_t loaded, char *buf, size_
 
 		at = newline ? newline + 1 : end;
 	}
-	n = (int)strcspn(at, "\r\n"); /* the text ends in a NUL */
+	n = (int)strcspn(at, "\r\n"); /* cut the line at its end; the text ends in a NUL */
 	if (at < end && n > 0 && (size_t)n < buf_bytes)
 		snprintf(buf, buf_bytes, "%.*s", n, at);
 	gpul_file_close(&file);

@@ -38,7 +38,7 @@ void soft_changed(void)
 		pthread_cond_broadcast(&changed);
 }
 
-/* True: the driver is calling a function of the program on this thread. */
+/* true while this thread executes a function of the application that the driver has called */
 static _Thread_local bool is_in_callback;
 
 void soft_in_callback(bool begins)
@@ -86,7 +86,7 @@ CUresult soft_check_initialised(void)
 enum { FEW = 2, FIRST_ROOM = 16 };
 
 static _Thread_local struct {
-	void *few[FEW]; /* the oldest entries; few, because room for thread-local variables is short (cu_thread.c) */
+	void *few[FEW]; /* the oldest entries; only FEW, because little space is left for thread-local variables (cu_thread.c) */
 	void **more;    /* the newer entries; freed at thread exit */
 	int n, room;    /* room: capacity of `more` */
 } current;
@@ -181,7 +181,7 @@ CUresult soft_find_context(CUcontext handle, struct context **out)
 	if (!handle)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (!ctx) {
-		/* For a destroyed context the error is not the same as for a value that was never a handle. */
+		/* A handle of a destroyed context gives another error than a value that was never a context handle. */
 		return ((uintptr_t)handle & 15) == HANDLE_CONTEXT ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_CONTEXT;
 	}
 	if (!ctx->active)

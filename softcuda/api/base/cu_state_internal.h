@@ -5,14 +5,14 @@
  *                        ├─ module ── function         (code/)     ┐ share one `code`:
  *     library ── kernel ─┴─ allocation   (memory/)                 ┘ a decoded program
  *
- * A handle that a program holds is not a pointer but the index of a row in a table (cu_handle.c), so that a stale or
+ * A handle that an application holds is not a pointer but the index of a row in a table (cu_handle.c), so that a stale or
  * invented handle is refused.
  *
  * One lock (soft_lock) guards every object.  It is released during work that can take long: parsing,
- * copying, starting a kernel, calling a function of the program.
+ * copying, starting a kernel, calling a function of the application.
  *
  * __CUDA_API_VERSION_INTERNAL makes <cuda.h> declare every version of every call under its own name
- * (cuMemAlloc_v2, cuLaunchKernel_ptsz), so that the compiler checks our definitions. */
+ * (cuMemAlloc_v2, cuLaunchKernel_ptsz), so that the compiler checks the definitions here. */
 #ifndef GPULOAD_SOFTCUDA_API_BASE_CU_STATE_INTERNAL_H
 #define GPULOAD_SOFTCUDA_API_BASE_CU_STATE_INTERNAL_H
 
@@ -58,8 +58,8 @@ struct device {
 	int physical;            /* number of the device in every process: see cu_visible.c */
 	struct context *primary; /* the primary context, which the first cuDevicePrimaryCtxRetain creates and which is never freed */
 	uint64_t allocated_bytes;
-	unsigned n_faults;         /* number of contexts that became unusable */
-	CUresult last_fault;       /* the most recent of these faults */
+	unsigned n_faults;         /* number of contexts that a fault made unusable */
+	CUresult last_fault;       /* the error of the context that became unusable last */
 	uint64_t graph_memory[4];  /* CU_GRAPH_MEM_ATTR_* (memory/cu_graph_memory.c) */
 	uint64_t graph_live_bytes; /* bytes that graphs have allocated and not freed, rounded up as in graph_memory */
 };
@@ -68,17 +68,17 @@ struct context {
 	struct link link; /* link in soft.contexts */
 	void *handle;
 	struct device *device;
-	struct context *peer[MAX_DEVICES]; /* contexts that cuCtxEnablePeerAccess allows this context's kernels to access */
+	struct context *peer[MAX_DEVICES]; /* contexts whose memory this context's kernels may access (cuCtxEnablePeerAccess) */
 	unsigned n_peers;
 	unsigned flags;
-	bool is_primary, active; /* active: usable; an inactive primary context can be activated again */
+	bool is_primary, active; /* active: the context can be used; an inactive primary context can be activated again */
 	unsigned n_attached;     /* calls of cuCtxAttach that cuCtxDetach has not undone */
-	unsigned n_retained;     /* primary context: calls of cuDevicePrimaryCtxRetain without a release */
+	unsigned n_retained;     /* for a primary context: number of calls of cuDevicePrimaryCtxRetain without a release */
 	CUresult fault;          /* not 0: a kernel has failed, and every later call returns this error */
 	CUfunc_cache cache_config;
 	size_t limit[N_LIMITS];
 	struct stream *legacy; /* the legacy default stream (handle 0) */
-	struct stream *gate;   /* NULL, or the stream that all later work waits for (cuCtxWaitEvent) */
+	struct stream *gate;   /* the stream for which all later work waits (cuCtxWaitEvent); NULL: none */
 	struct link streams, events, modules, allocations, arrays, textures;
 	struct link pending; /* operations that have not ended */
 	struct order *order; /* vector clock of all operations so far, for observers (stream/cu_order.c) */
@@ -92,7 +92,7 @@ struct soft_state {
 	int n_devices, n_processors;
 	int cuda;              /* the CUDA version that cuDriverGetVersion() returns */
 	unsigned cc;           /* compute capability of the devices: 90 for 9.0 */
-	uint64_t memory_bytes; /* memory size of each device: GPULOAD_SOFT_MEMORY, the host's memory, or the process's limit */
+	uint64_t memory_bytes; /* memory size of each device: GPULOAD_SOFT_MEMORY, the host's memory, or the limit of a control group */
 	bool in_group;         /* memory_bytes is the limit of a control group */
 	struct device device[MAX_DEVICES];
 	struct link libraries, contexts;
@@ -102,7 +102,7 @@ struct soft_state {
 	uint32_t pending_launches; /* how many launches by kernels (dynamic parallelism) can be pending at the same time */
 	bool (*device_attribute)(unsigned device, int attribute, int *value); /* called by kernels; see gpul_exec_machine_options */
 	uint64_t next_id;                                                     /* the next id of a stream or an allocation */
-	/* Called with the lock before an operation is queued; NULL: nothing to do (cu_multicast_copies.c). */
+	/* Called before an operation is queued, with the lock held; NULL: nothing to do.  Set by cu_multicast_copies.c. */
 	void (*before_work)(void);
 };
 extern struct soft_state soft;
@@ -116,17 +116,17 @@ void soft_changed(void);                      /* the caller holds the lock: wake
  * callback that the driver is calling.  soft_lock_initialised(): the lock is held on success. */
 CUresult soft_check_initialised(void);
 CUresult soft_lock_initialised(void);
-/* Like soft_lock_initialised(), for the few calls that callbacks may make: those for a stream that the program created, except
+/* Like soft_lock_initialised(), for the few calls that callbacks may make: those for a stream that the application created, except
  * copies, kernel launches and allocations; those for an event; and those for some types of graph nodes. */
 CUresult soft_lock_also_in_callback(void);
 bool soft_is_in_callback(void);
-/* Record that the calling thread is about to call a function of the program (begins), or has returned from it. */
+/* Record that the calling thread is about to call a function of the application (`begins`), or has returned from it. */
 void soft_in_callback(bool begins);
 /* Begin a call that needs a current context, which *out receives; the lock is held on success. */
 CUresult soft_enter(struct context **out);
 /* Like soft_enter(), but succeeds even if the context has had a fault: for property queries. */
 CUresult soft_enter_after_fault(struct context **out);
-/* Get an attribute of a device; attribute 0: the number of devices.  false: no such attribute.  Takes no lock, because workers call it. */
+/* Get an attribute of a device (0: the number of devices); false: no such attribute.  Takes no lock, because kernels' workers call it. */
 bool soft_device_attribute(unsigned device, int attribute, int *value);
 CUresult soft_find_device(CUdevice dev, struct device **out);
 CUresult soft_find_context(CUcontext handle, struct context **out); /* the caller holds the lock */
@@ -141,7 +141,7 @@ bool soft_pop_current(void **handle);
 /* ---- cu_visible.c -------------------------------------------------------------------------- */
 
 CUresult soft_choose_devices(void); /* fills in soft.device; called by cuInit */
-/* cu_init.c: choose the compute capability, the CUDA version, and the memory size of each device; *in_group: a control group limits it. */
+/* cu_init.c: choose compute capability, CUDA version and memory size of the devices.  *in_group: a control group limits the size. */
 CUresult soft_choose_cc(unsigned *out);
 CUresult soft_choose_version(int *out); /* the CUDA version that cuDriverGetVersion() returns */
 CUresult soft_choose_memory(uint64_t *bytes, bool *in_group);
@@ -170,14 +170,14 @@ bool soft_handle_was(enum handle_kind kind, const void *handle); /* returns true
 /* ---- cu_tools.c: start the tools that GPULOAD_SOFT_TOOLS names, before any code is loaded --------- */
 
 CUresult soft_start_tools(void);
-/* Call before a context is destroyed. If tools are loaded, wait some seconds for the context's kernels to end, so that the tools see
- * all of them. The caller holds the lock, which is released during the wait. */
+/* Call this before a context is destroyed.  If tools are loaded, it waits some seconds for the context's kernels to end, so that
+ * the tools check them completely.  The caller holds the lock, which is released during the wait. */
 void soft_tools_await(struct context *ctx);
 
 /* ---- cu_report.c: messages to the user ----------------------------------------------------- */
 
-/* Return r and log the reason. A mistake of the program is logged as a notice (gpul_log_mistake(); not with GPULOAD_SOFT_QUIET=1); a
- * result that programs also cause on purpose, such as CUDA_ERROR_NOT_SUPPORTED, at level info. */
+/* Return r and log the reason.  A mistake of the application is logged as a notice by gpul_log_mistake(), unless GPULOAD_SOFT_QUIET=1.  A
+ * result that applications also cause on purpose, such as CUDA_ERROR_NOT_SUPPORTED, is logged at level info. */
 CUresult soft_refuse(CUresult r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Return r, which is an expected result in this case, and log the reason at level info. */
 CUresult soft_answer(CUresult r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -185,7 +185,7 @@ CUresult soft_answer(CUresult r, const char *fmt, ...) __attribute__((format(pri
 CUresult soft_refuse_handle(CUresult r, enum handle_kind kind, const void *handle);
 /* Store the reason of a kernel's fault, or why a kernel cannot run, for gpuloadSoftLastFault; print it unless GPULOAD_SOFT_QUIET=1. */
 void soft_report_fault(const char *text);
-/* Like soft_report_fault(), for a kernel's fault, with the line of CUDA C++ below it. */
+/* Like soft_report_fault(), for a kernel's fault; adds the line of CUDA C++ that caused the fault. */
 void soft_report_kernel_fault(const gpul_exec_fault *fault);
 /* cu_source_line.c: write the CUDA C++ line of a fault, without its newline; "" if it is unknown or the file has changed. loaded:
  * when images were first loaded, in seconds since 1970. */
@@ -197,13 +197,13 @@ const char *soft_image_name(void);
 
 enum { SOURCE_LINE_BYTES = 200 };
 
-struct thread_texts { /* of the calling thread; zeroed at first */
+struct thread_texts { /* the texts of the calling thread; all zeros at first */
 	char fault[sizeof(((gpul_exec_fault *)NULL)->text)], line[SOURCE_LINE_BYTES];
-	char image_name[128]; /* of the images that the thread loads from memory; "": none was set */
+	char image_name[128]; /* name of the images that the thread loads from memory; "": no name was set */
 	gpul_error tools;
 };
 
-/* Return the texts of this thread.  NULL: out of memory, or, unless `create`, none was created yet. */
+/* Return the texts of this thread.  NULL: out of memory, or create is false and the thread has none yet. */
 struct thread_texts *soft_thread_texts(bool create);
 
 /* ---- cu_readable.c -------------------------------------------------------------------------- */

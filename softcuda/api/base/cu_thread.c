@@ -1,8 +1,8 @@
-/* cu_thread.c — the texts of a thread, which are freed when it ends.
+/* cu_thread.c — texts of a thread, such as its last fault message, which are freed when the thread ends.
  *
- * They are not thread-local variables: some of the driver's are used in signal handlers, so that all of them are in the block that the
- * loader keeps for libraries that a program opens.  It has some 1,600 bytes for all libraries of the process, and without room there
- * dlopen() fails ("cannot allocate memory in static TLS block"). */
+ * They are not thread-local variables.  Signal handlers use some of the driver's thread-local variables, so all of them are in the static
+ * TLS block, in which the dynamic loader keeps some 1,600 bytes free for all libraries that a process opens by dlopen().  If these bytes
+ * are used up, dlopen() fails ("cannot allocate memory in static TLS block"). */
 #include "softcuda/api/base/cu_state_internal.h"
 
 #include <stdlib.h>

@@ -54,8 +54,8 @@ void soft_tools_await(struct context *ctx)
 	}
 }
 
-/* Wait until the program's kernels have ended, then let the tools of GPULOAD_SOFT_TOOLS write their remaining output; at_once: do
- * not wait.  Returns the number of errors that the tools have found.  Without this call, the same happens at process exit. */
+/* Wait until the kernels have ended, unless at_once, and let the tools of GPULOAD_SOFT_TOOLS write their remaining output.  Returns
+ * the number of errors that the tools have found.  Without this call, the same happens at process exit. */
 int gpuloadSoftFinishTools(int at_once)
 {
 	static pthread_once_t waited = PTHREAD_ONCE_INIT;
@@ -67,8 +67,8 @@ int gpuloadSoftFinishTools(int at_once)
 	return gpul_tools_finish(at_once && any_pending());
 }
 
-/* Check the names of tools and options in a list (format of GPULOAD_SOFT_TOOLS), for a program that starts another one with it.
- * Returns the error text, or "" if the list is valid.  The next call overwrites the text. */
+/* Check the names of tools and options in a list, in the format of GPULOAD_SOFT_TOOLS, before a program starts another program with
+ * this list.  Returns the error text, or "" if the list is valid.  The next call overwrites the text. */
 const char *gpuloadSoftCheckTools(const char *list)
 {
 	struct thread_texts *t = soft_thread_texts(true);
@@ -80,7 +80,7 @@ const char *gpuloadSoftCheckTools(const char *list)
 	return t->tools.text;
 }
 
-/* Let memcheck treat memory of cuMemAlloc as unwritten, although the caller has filled it.  No kernel may be using the memory. */
+/* Let memcheck treat memory of cuMemAlloc as unwritten, although it was filled.  No kernel may be using the memory. */
 void gpuloadSoftForgetMemory(uint64_t address, size_t bytes)
 {
 	gpul_memcheck_forget(address, bytes);
@@ -91,7 +91,7 @@ static void finish_tools(void)
 	(void)gpuloadSoftFinishTools(0);
 }
 
-/* At process exit, change exit status 0 to the N of GPULOAD_SOFT_TOOLS_EXIT=N if a tool has found an error. */
+/* Called at process exit: if a tool has found an error, change exit status 0 to the N of GPULOAD_SOFT_TOOLS_EXIT=N. */
 static void exit_with_errors(int status, void *number)
 {
 	if (status || !gpuloadSoftFinishTools(0))
@@ -100,7 +100,7 @@ static void exit_with_errors(int status, void *number)
 	_exit((int)(intptr_t)number);
 }
 
-/* Make the process fail because the tools could not start: nothing was checked, so the process must not appear to have passed. */
+/* Called at process exit: make the process fail because the tools could not start, so that unchecked kernels do not count as correct. */
 static void exit_unchecked(int status, void *unused)
 {
 	enum { USAGE = 2 };

@@ -70,7 +70,7 @@ static bool is_uuid(const char *item)
 	return strncasecmp(item, uuid_start, sizeof uuid_start - 1) == 0;
 }
 
-/* Find the device whose UUID begins with item; -1: no device, or several devices. */
+/* Find the device whose UUID begins with this text; -1: there is no such device, or there are several. */
 static int find_by_uuid(const char *item, size_t length, int n_physical)
 {
 	int found = -1;
@@ -112,7 +112,7 @@ static bool is_listed(int physical)
 	return false;
 }
 
-/* Choose the listed devices up to the first invalid item of the list; numbers and UUIDs must not be mixed. */
+/* Choose the listed devices, up to the first invalid item of the list.  A list must not contain both numbers and UUIDs. */
 static CUresult choose_listed(const char *list, int n_physical)
 {
 	bool by_uuid = is_uuid(list);

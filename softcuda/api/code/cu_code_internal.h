@@ -18,15 +18,15 @@ struct soft_image {       /* the PTX to load, and the memory that contains it */
 	gpul_cache_key *key; /* of the attributes of its kernels (cu_known.c); NULL: they are not cached */
 };
 
-/* Parsed PTX, which the programs of several contexts share. */
+/* Parsed PTX, which is shared by the programs (struct code) of several contexts. */
 struct parsed {
 	unsigned refs;
 	gpul_ptx_module *module;
-	struct soft_image image; /* the text, if bodies are parsed later; else zeroed */
+	struct soft_image image; /* the PTX text, kept if bodies are parsed later; else all zeros */
 	char name[128];          /* the name of the image in fault messages and logs */
 };
 
-/* A decoded program.  It belongs to a module, or to a library, which shares it with the first context that uses the library. */
+/* A decoded program.  It belongs to a module, or to a library; the first context that uses the library shares the library's program. */
 struct code {
 	unsigned refs;
 	gpul_exec_program *program;
@@ -39,10 +39,10 @@ struct function {
 	struct module *module;
 	const gpul_exec_kernel *kernel;
 	const gpul_exec_kernel_info *info;
-	int max_dynamic_shared; /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES; -1: see soft_max_dynamic() */
+	int max_dynamic_shared; /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES; -1: not set, see soft_max_dynamic() */
 	int carveout;
 	bool non_portable_cluster; /* clusters of more than 8 blocks are allowed */
-	struct old_launch *old;    /* cu_old_launch.c; NULL: the CUDA 3 launch calls were not used */
+	struct old_launch *old;    /* state of the CUDA 3 launch calls (cu_old_launch.c); NULL: they were not used */
 };
 
 struct module {
@@ -50,11 +50,11 @@ struct module {
 	struct link of_library; /* link in library->instances */
 	void *handle;
 	struct context *ctx;
-	struct library *library; /* NULL: loaded by cuModuleLoad* */
+	struct library *library; /* the library that the module belongs to; NULL: the module was loaded by cuModuleLoad* */
 	struct code *code;
 	struct function *functions;
 	size_t n_functions;
-	struct link managed; /* head of the list of the module's managed variables, which are struct allocation */
+	struct link managed; /* list of the module's managed variables (struct allocation) */
 };
 
 struct kernel {
@@ -62,15 +62,15 @@ struct kernel {
 	struct library *library;
 	size_t index; /* index of the kernel in the program */
 	bool non_portable_cluster;
-	int max_dynamic_shared, carveout; /* copied to the kernel's function in each context */
+	int max_dynamic_shared, carveout; /* initial values for the kernel's function in each context */
 };
 
 struct library {
 	struct link link;
 	void *handle;
-	char no_code[256]; /* why the image has no kernels: see soft_image_is_other(); "" if it is PTX or device code */
+	char no_code[256]; /* why the image has no kernels (see soft_image_is_other()); "": the image is PTX or device code */
 	struct code *code;
-	bool code_lent; /* true: a module of the library already uses `code` */
+	bool code_lent; /* true if a module of the library already uses `code` */
 	struct kernel *kernels;
 	size_t n_kernels;
 	struct link instances; /* the library's modules, one for each context */
@@ -78,18 +78,18 @@ struct library {
 
 /* ---- cu_refusal.c -------------------------------------------------------------------------- */
 
-/* Return CUDA_ERROR_NOT_SUPPORTED, and report the reason like a fault, if the kernel reaches an instruction that is not implemented. */
+/* Return CUDA_ERROR_NOT_SUPPORTED if the kernel can reach an instruction that is not implemented; the reason is reported like a fault. */
 CUresult soft_check_kernel(const gpul_exec_kernel *k);
-/* Like soft_check_kernel(), for a program that requests the function; a kernel that is decoded later is checked by its first launch. */
+/* Like soft_check_kernel(), when the application gets the handle; a kernel that is decoded later is checked at its first launch. */
 CUresult soft_check_request(const gpul_exec_kernel *k);
 /* Parse the body of the kernel, if that was postponed, so that all attributes of the kernel are known. */
 CUresult soft_prepare(const gpul_exec_kernel *k);
-/* Write a line for each kernel of the program that cannot run; "" if all can.  Returns text. */
+/* Write a line for each kernel of the program that cannot run, or "" if all kernels can run.  Returns `text`. */
 const char *soft_refused_kernels(const gpul_exec_program *p, char *text, size_t text_bytes);
 
 /* ---- cu_jit.c ------------------------------------------------------------------------------ */
 
-struct jit_log { /* the caller's buffers for the messages of a load call, and its register limit */
+struct jit_log { /* the caller's buffers for the messages of a load call, and the caller's register limit */
 	char *info, *error;
 	size_t info_bytes, error_bytes;
 	void **info_filled, **error_filled, **wall_time;
@@ -102,14 +102,14 @@ void soft_jit_done(const struct jit_log *log, const char *info);
 
 /* ---- cu_image.c ---------------------------------------------------------------------------- */
 
-/* Find the PTX in data, which must outlive *out.  n_bytes 0: read the size from data's headers.  On failure the reason is written
- * to why, and *out is zeroed.  CUDA_ERROR_INVALID_VALUE: data cannot be read. */
+/* Find the PTX in `data`, which must outlive *out.  n_bytes 0: find the size from the headers in data.  On failure, `why` receives
+ * the reason, and *out is zeroed.  CUDA_ERROR_INVALID_VALUE: data cannot be read. */
 CUresult soft_image_open(const void *data, size_t n_bytes, struct soft_image *out, char *why, size_t why_bytes);
 void soft_image_close(struct soft_image *image);
-/* Returns true if data is something other than PTX and device code. An H200 (driver 13) loads any such image as a library without
- * kernels, because it parses an image only when a kernel is first needed; cuda-core's tests load an empty image. */
+/* Returns true if data is neither PTX nor device code.  An H200 (driver 13) loads such data as a library without kernels, because
+ * it parses an image only when a kernel is first needed; cuda-core's tests load an empty image. */
 bool soft_image_is_other(const void *data, size_t n_bytes);
-/* Choose the image of this kind that suits the interpreter best from all images of one unit (one program); NULL: none. */
+/* Choose the best image of this kind for the interpreter, among the images of one program (for several architectures); NULL: none. */
 const gpul_image *soft_best_image(gpul_image_kind kind, const gpul_image *all, size_t n);
 CUresult soft_open_file(const char *path, gpul_file *out); /* the caller calls gpul_file_close() */
 
@@ -125,9 +125,9 @@ void soft_known_store(const gpul_cache_key *key, const gpul_exec_program *p);
 
 /* Parse PTX; with GPULOAD_SOFT_STRICT=1 also refuse what ptxas refuses.  *out is untouched or NULL on failure, and *err has the reason. */
 CUresult soft_parse_ptx(const char *text, size_t text_bytes, const char *name, gpul_ptx_module **out, gpul_error *err);
-/* Create a program from an image, whose text it may take over; the caller still calls soft_image_close(), and does not hold the lock. */
+/* Create a program from an image, whose text it may take over; the caller calls soft_image_close(), and does not hold the lock. */
 CUresult soft_code_create(struct soft_image *image, const char *name, const struct jit_log *log, struct code **out);
-/* Create another program from the PTX of c.  The caller holds the lock, which is released meanwhile. */
+/* Create another decoded program from the PTX of c.  The caller holds the lock, which is released while PTX is decoded. */
 CUresult soft_code_again(const struct code *c, struct code **out);
 void soft_code_unref(struct code *c); /* the caller holds the lock */
 CUresult soft_module_create(struct context *ctx, struct code *code, struct module **out);
@@ -138,7 +138,7 @@ void soft_module_destroy(struct module *m); /* the caller holds the lock */
 struct launch_op {
 	struct op op;
 	gpul_exec_launch_config config;
-	CUfunction handle;         /* the handle that the caller of the launch passed */
+	CUfunction handle;         /* handle passed to the launch call */
 	struct code *code;         /* referenced until the launch has ended */
 	gpul_exec_launch *running; /* NULL: the kernel has not started */
 	void *params;              /* owned */
@@ -146,7 +146,7 @@ struct launch_op {
 
 extern const struct op_kind soft_launch_kind;
 
-/* Check a launch in ctx and create its operation; s NULL: for a graph node, in the context of its function.  The caller holds the lock. */
+/* Check a launch and create its operation.  s NULL: for a graph node, in the context of its function.  The caller holds the lock. */
 CUresult soft_launch_new(struct context *ctx, struct stream *s, CUfunction handle, const gpul_exec_launch_config *c, void **params,
 			 void **extra, struct op **out);
 /* Fail if the launch of a graph node has an empty grid.  The caller holds the lock. */
@@ -156,11 +156,11 @@ CUresult soft_launch_check(const struct op *op);
 
 /* Find or create the library's module in ctx.  The caller holds the lock, which is released while PTX is decoded. */
 CUresult soft_library_instance(struct library *l, struct context *ctx, struct module **out);
-/* Find the function of a handle, which may be a CUkernel cast to CUfunction; the caller holds the lock. */
+/* Find the function of a handle, which may also be a CUkernel cast to CUfunction.  The caller holds the lock. */
 CUresult soft_find_function(struct context *ctx, CUfunction handle, struct function **out);
-/* Call soft_enter() and soft_find_function(); on success the lock is held. */
+/* Call soft_enter() and soft_find_function().  On success, the lock is held. */
 CUresult soft_enter_function(CUfunction handle, struct function **out);
-/* Like soft_enter_function(), and call soft_prepare() for the kernel of the function. */
+/* Like soft_enter_function(), and also call soft_prepare() for the function's kernel. */
 CUresult soft_enter_prepared(CUfunction handle, struct function **out);
 int soft_max_dynamic(const struct function *f); /* bytes of dynamic shared memory that a launch of f may use; requires soft_prepare() */
 int soft_blocks_per_sm(const struct function *f, int block_threads, size_t dynamic_shared_bytes);

@@ -1,6 +1,6 @@
 /* cu_function.c — attributes, parameters and names of functions and kernels.
  *
- * A CUkernel may be cast to CUfunction and passed to any call; it then means its function in the current context. */
+ * A CUkernel may be cast to CUfunction and passed to any call, which then uses the kernel's function in the current context. */
 #include "softcuda/api/code/cu_code_internal.h"
 #include "softcuda/exec/shown_name_internal.h"
 
@@ -24,7 +24,7 @@ CUresult soft_find_function(struct context *ctx, CUfunction handle, struct funct
 	return r;
 }
 
-/* Functions belong to the context of their module, so only a CUkernel needs a current context. */
+/* A CUfunction belongs to the context of its module, so a current context is needed only for a CUkernel. */
 CUresult soft_enter_function(CUfunction handle, struct function **out)
 {
 	struct context *ctx = NULL;
@@ -61,7 +61,7 @@ int soft_max_dynamic(const struct function *f)
 	return f->max_dynamic_shared >= 0 ? f->max_dynamic_shared : DEFAULT_SHARED_BYTES - (int)f->info->shared_bytes;
 }
 
-/* Find a kernel without a current context; the lock is held on success. */
+/* Find a kernel; no context needs to be current.  The lock is held on success. */
 static CUresult enter_kernel(CUkernel handle, struct kernel **out)
 {
 	CUresult r = soft_check_initialised();
@@ -110,7 +110,7 @@ static CUresult get_attribute(int *value, CUfunction_attribute attribute, const 
 {
 	if (!value || attribute < 0 || attribute >= CU_FUNC_ATTRIBUTE_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
-	*value = 0; /* the value of attributes without a branch below: the cache mode and the cluster scheduling policy are always 0 */
+	*value = 0; /* cache mode and cluster scheduling policy, which have no branch below, are always 0 */
 	if (attribute == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)
 		*value = (int)info->max_threads;
 	else if (attribute == CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)
@@ -236,7 +236,7 @@ EXPORT CUresult cuFuncSetCacheConfig(CUfunction handle, CUfunc_cache config)
 	CUresult r = (unsigned)config > CU_FUNC_CACHE_PREFER_EQUAL ? CUDA_ERROR_INVALID_VALUE : soft_enter_function(handle, &f);
 
 	if (!r)
-		soft_unlock(); /* ignored: it is only a hint, and the CPU has no such cache */
+		soft_unlock(); /* ignored: the cache configuration is only a hint, and the CPU has no such cache */
 	return r;
 }
 
@@ -294,7 +294,7 @@ EXPORT CUresult cuKernelGetParamInfo(CUkernel handle, size_t index, size_t *offs
 {
 	struct context *ctx;
 	struct kernel *k;
-	CUresult r = soft_enter(&ctx); /* NVIDIA's driver requires a current context; cuda-core's tests expect an error without one */
+	CUresult r = soft_enter(&ctx); /* NVIDIA's driver requires a current context, and cuda-core's tests expect an error without one */
 
 	if (r)
 		return r;

@@ -1,11 +1,10 @@
 /* cu_image.c — find the PTX in an image: PTX text, or a fatbin or cubin, which loader/image reads.
  *
- * Machine code is refused, because only PTX can be interpreted; but a cubin that was compiled with line information
- * contains its PTX, too.  A load call has no size parameter, so the size of
- * an image in memory is read from its own headers; the size of a file is known.
+ * Machine code is refused, because only PTX can be interpreted. But a cubin that was compiled with line information also contains
+ * its PTX. Load calls have no size parameter, so the size of an image in memory is read from the image's headers.
  *
- * The wrapper that nvcc -dlink generates (version 2) contains linked machine code and pointers to the fatbins that it
- * was linked from: this file links the PTX of these fatbins. */
+ * A wrapper of version 2, which nvcc -dlink generates, points to linked machine code and to the fatbins that were linked. This file
+ * links the PTX of these fatbins. */
 #include "softcuda/api/code/cu_code_internal.h"
 
 #include <dlfcn.h>
@@ -37,7 +36,7 @@ static CUresult refuse_image(const gpul_error *err, char *why, size_t why_bytes)
 struct part { /* the PTX of one compilation unit of a program */
 	struct soft_image image;
 	gpul_ptx_module *module;
-	const void *fatbin; /* only for an image that nvcc linked: the fatbin that this part is read from */
+	const void *fatbin; /* the fatbin that contains this part; only for a wrapper of version 2 (nvcc -dlink) */
 	CUresult result;
 	char why[256];
 };
@@ -135,9 +134,9 @@ static CUresult from_elf(const unsigned char *p, size_t n_bytes, struct soft_ima
 
 /* ---- fatbins ------------------------------------------------------------------------------ */
 
-/* Returns true if image a is better than the best so far. A GPU's driver chooses the highest target that is not above the device, and
- * the last of equal targets. The interpreter runs any target, so if all are above the device, choose the lowest, which is the least
- * likely to use new instructions, and prefer code whose target has no suffix "a". */
+/* Returns true if image a is better than the best so far.  The driver of a GPU chooses the highest target that is not above the
+ * device, and the last of equal targets.  The interpreter runs any target, so if all targets are above the device, choose the
+ * lowest, which is the least likely to use new instructions, and prefer code whose target has no suffix "a". */
 static bool is_better(const gpul_image *a, const gpul_image *best)
 {
 	const unsigned device = soft.cc;
@@ -188,7 +187,7 @@ static gpul_status list_images(const void *fatbin, size_t n_bytes, gpul_source *
 	if (st)
 		return st;
 	damaged = gpul_images_damaged(list, n);
-	if (*n) /* some images are damaged: NVIDIA's driver refuses such a fatbin as a whole */
+	if (*n) /* at least one image is damaged: NVIDIA's driver then refuses the whole fatbin */
 		return gpul_fail(err, damaged->status, damaged->native, "%s", damaged->text);
 	*all = gpul_images_all(list, n);
 	return GPUL_OK;
@@ -221,7 +220,7 @@ enum format { FORMAT_PTX, FORMAT_CUBIN, FORMAT_WRAPPER, FORMAT_FATBIN, FORMAT_EM
 
 static enum format find_format(const void *data, size_t n_bytes)
 {
-	const char *text = data; /* use strncmp() to compare it, because the text may be shorter than 4 bytes */
+	const char *text = data; /* compared by strncmp(), because the text may be shorter than 4 bytes */
 	const unsigned char *p = data;
 
 	if (strncmp(text, "\177ELF", 4) == 0 && (n_bytes == 0 || n_bytes >= 20))
@@ -240,7 +239,7 @@ struct image_at {
 	size_t n_bytes;
 };
 
-/* Find the size of an image in memory from its headers; 0: it has no header. */
+/* Find the size of an image in memory from its headers; 0: the image has no header. */
 static void measure_image(void *image_at)
 {
 	struct image_at *i = image_at;
@@ -254,14 +253,14 @@ static void measure_image(void *image_at)
 		i->n_bytes = 0;
 }
 
-/* Check that the image is readable before parsing it.  The parsers allocate memory, which would leak if a fault inside them were caught. */
+/* Check that the whole image is readable before it is parsed: a fault in a parser could be caught, but memory of the parser would leak. */
 static bool is_readable_image(const void *data, size_t n_bytes)
 {
 	struct image_at image = { data, n_bytes };
 	uint64_t address;
 
 	if (n_bytes)
-		return true; /* only images in files have a known size, and a file that was opened is readable */
+		return true; /* only images in files have a known size, and they are readable */
 	gpul_guard_refresh();
 	return gpul_guarded(NULL, measure_image, &image, &address) && soft_is_readable(image.data, image.n_bytes);
 }
@@ -278,10 +277,10 @@ static const char linked_fatbin[] = "a linked fatbin";
 
 struct reading {
 	parts all;
-	_Atomic size_t next; /* index of the first part that no thread has started to read */
+	_Atomic size_t next; /* index of the next part to read; each thread takes one part at a time */
 };
 
-/* Unpack and parse parts until there are no more.  Several threads execute this function. */
+/* Unpack and parse parts until all are read.  Several threads execute this function. */
 static void read_parts(void *reading)
 {
 	struct reading *r = reading;
@@ -301,7 +300,7 @@ static const void *next_fatbin(const struct wrapper *w, size_t i)
 	return soft_is_readable(&w->linked_from[i], sizeof w->linked_from[i]) ? w->linked_from[i] : NULL;
 }
 
-/* Add to the key the stored (compressed) PTX that a driver would choose from the fatbin; false: the fatbin contains no PTX. */
+/* Add to the cache key the compressed PTX of the fatbin that a driver would choose; false: the fatbin contains no PTX. */
 static bool add_to_key(gpul_cache_key *key, const void *fatbin)
 {
 	const gpul_image *best = NULL, *all = NULL;
@@ -317,7 +316,7 @@ static bool add_to_key(gpul_cache_key *key, const void *fatbin)
 	return best;
 }
 
-/* Return the key under which the result of linking is cached; NULL: do not cache it. */
+/* Return the key under which the linked PTX is cached; NULL: do not cache it. */
 static gpul_cache_key *key_of_link(const struct wrapper *w)
 {
 	gpul_cache_key *key = gpul_cache_key_create("PTX linked by the software driver, 2"); /* increment the 2 if ptx/link changes */
@@ -424,8 +423,8 @@ static CUresult refuse_format(enum format f, const unsigned char *data, char *wh
 	return CUDA_ERROR_INVALID_IMAGE;
 }
 
-/* Print one line for each shared library whose images contain only machine code, and one line for all other images, because a library
- * often returns only an error of its own, without the reason. */
+/* Print why images with only machine code cannot be loaded: one line for each shared library, and one line for all other images.
+ * Libraries often return only an error of their own, which does not give this reason. */
 static void report_machine_code(const void *image)
 {
 	enum { MAX_LIBRARIES = 16 };

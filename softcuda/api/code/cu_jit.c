@@ -1,7 +1,7 @@
 /* cu_jit.c — the JIT options of a load call: the buffers for its messages, and the register limit.
  *
- * The value of a buffer-size option is the size of the buffer before the call, and the number of bytes written
- * after it.  All other options control a code generator, which an interpreter does not have; they are ignored. */
+ * The value of a buffer-size option is the size of the buffer before the call, and the number of bytes written after it.  All other
+ * options control code generation and are ignored, because an interpreter generates no code. */
 #include "softcuda/api/code/cu_code_internal.h"
 
 #include <stdio.h>
@@ -46,7 +46,7 @@ CUresult soft_jit_error(const struct jit_log *log, CUresult r, const char *text)
 {
 	write_log(log->error, log->error_bytes, log->error_filled, text);
 	write_log(log->info, log->info_bytes, log->info_filled, "");
-	/* A program that passes a buffer reads the messages there, and may try several images on purpose: print no error. */
+	/* If the application passes a buffer, print no error: the application reads the message, and may try several images on purpose. */
 	return log->error && log->error_bytes ? soft_answer(r, "%s", text) : soft_refuse(r, "%s", text);
 }
 

@@ -1,4 +1,4 @@
-/* cu_launch.c — check a launch as NVIDIA's driver does, copy its arguments, queue it, run it on the interpreter. */
+/* cu_launch.c — checks a launch as NVIDIA's driver does, copies its arguments, queues it, and runs it on the interpreter. */
 #include "softcuda/api/stream/cu_order_internal.h"
 #include "softcuda/api/code/cu_code_internal.h"
 #include "softcuda/exec/guard_internal.h"
@@ -18,7 +18,7 @@ static CUresult refuse_empty(const char *name, const uint32_t grid[3], const uin
 			   SHOWN_NAME(name), grid[0], grid[1], grid[2], block[0], block[1], block[2]);
 }
 
-/* Report a grid of blocks, or a block of threads, that is too large in one dimension. */
+/* Report a grid or block that is too large in one dimension. */
 static CUresult refuse_long(const char *name, const char *what, const uint32_t size[3], const uint32_t most[3])
 {
 	unsigned d = 0;
@@ -133,7 +133,7 @@ static CUresult check_arguments(const gpul_exec_kernel_info *info, bool has_para
 	return CUDA_SUCCESS;
 }
 
-/* The program's argument lists are read under a guard that catches SIGSEGV, because a wrong pointer must not end the process. */
+/* The arguments of a launch.  They are read under a guard that catches SIGSEGV, because a wrong pointer must not end the process. */
 struct arguments {
 	const gpul_exec_kernel_info *info;
 	void **params, **extra;
@@ -224,7 +224,7 @@ static CUresult fault_result(gpul_exec_fault_kind kind)
 	return CUDA_ERROR_LAUNCH_FAILED;
 }
 
-/* End the operation; called by a worker of the interpreter when the kernel has ended. */
+/* End the operation.  A worker of the interpreter calls this function when the kernel has ended. */
 static void launch_done(void *user, const gpul_exec_fault *fault)
 {
 	struct op *op = user;
@@ -268,7 +268,7 @@ static void run_launch(struct op *op)
 		st = gpul_exec_launch_start(soft.machine, &l->config, &running, &err);
 	soft_lock();
 	l->running = running;
-	/* The context may have failed while the lock was released.  If op has ended, do not read op->ctx, which may have been freed. */
+	/* The context may have failed while the lock was released.  If op has ended, op->ctx may have been freed: do not read it. */
 	if (!st && !op->ended && op->ctx->fault)
 		gpul_exec_launch_abort(running);
 	if (st) {
@@ -348,7 +348,7 @@ CUresult soft_launch_new(struct context *ctx, struct stream *s, CUfunction handl
 				SHOWN_NAME(f->info->name));
 	if (!r)
 		r = soft_check_kernel(f->kernel);
-	if (!r && s && !product(c->grid)) /* the grid of a graph node can be set later, so cuGraphLaunch() checks it */
+	if (!r && s && !product(c->grid)) /* for a graph node, cuGraphLaunch() checks the grid, which can still be changed */
 		r = refuse_empty(f->info->name, c->grid, c->block);
 	if (!r)
 		r = check_launch(f, c);

@@ -1,8 +1,8 @@
-/* cu_library.c — libraries and kernels: loaded once, used in any context.
+/* cu_library.c — libraries and kernels (CUlibrary, CUkernel), which are loaded once and can be used in every context.
  *
- * The PTX is parsed when the library is loaded, so that this call returns its errors.  The first context that uses
- * the library gets the program of this call.  Each other context has separate variables, so it gets a separate program of the
- * same parsed PTX; without variables it gets the same program. */
+ * The PTX is parsed when the library is loaded, so that the load call returns its errors.  The first context that uses the library gets
+ * the program that this call decoded.  Every other context has its own variables, so it gets its own program, decoded from the same
+ * parsed PTX; if the library has no variables, it gets the same program. */
 #include "softcuda/api/code/cu_code_internal.h"
 #include "softcuda/api/memory/cu_memory_internal.h"
 
@@ -53,7 +53,7 @@ static CUresult create_handles(struct library *l)
 	return l->handle ? create_kernels(l) : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* Create a library from PTX text.  no_code: why it has no kernels, or "". */
+/* Create a library from PTX text.  no_code: why the library has no kernels; "": it has kernels. */
 static CUresult load_text(CUlibrary *out, struct soft_image *image, const char *no_code, const char *name, const struct jit_log *log)
 {
 	struct library *l = calloc(1, sizeof *l);
@@ -85,7 +85,7 @@ static CUresult load_library(CUlibrary *out, const void *data, size_t n_bytes, c
 	static const char no_kernels[] = ".version 8.0\n.target sm_50\n.address_size 64\n";
 	struct soft_image image;
 	char why[256] = "";
-	CUresult r = soft_image_open(data, n_bytes, &image, why, sizeof why); /* `why` may contain an error even on success */
+	CUresult r = soft_image_open(data, n_bytes, &image, why, sizeof why); /* on success, `why` may contain text, too */
 	const bool is_empty = r && r != CUDA_ERROR_INVALID_VALUE && soft_image_is_other(data, n_bytes);
 
 	if (is_empty) {
@@ -100,7 +100,7 @@ static CUresult load_library(CUlibrary *out, const void *data, size_t n_bytes, c
 	return r;
 }
 
-/* Check the options.  Library options are ignored: they state who owns the image's memory, but this call copies the image. */
+/* Check the options.  Library options are ignored: they state whether the caller keeps the image's memory, but the image is copied. */
 static CUresult check_options(unsigned n_jit, CUjit_option *jit, void **jit_values, unsigned n, CUlibraryOption *options,
 			      struct jit_log *log)
 {
@@ -172,7 +172,7 @@ EXPORT CUresult cuLibraryUnload(CUlibrary handle)
 
 	if (r)
 		return r;
-	/* Waiting releases the lock, so start again at the head of the list after each wait. */
+	/* the wait releases the lock, and the list may change: start again at its head after each wait */
 	for (struct link *i = l->instances.next; i != &l->instances;) {
 		struct context *ctx = CONTAINER(i, struct module, of_library)->ctx;
 		bool busy = !list_empty(&ctx->pending);
@@ -335,7 +335,7 @@ EXPORT CUresult cuLibraryGetGlobal(CUdeviceptr *address, size_t *bytes, CUlibrar
 	return cuModuleGetGlobal_v2(address, bytes, module, name);
 }
 
-/* Each context has its own instance of the variables, so this is the variable of the current context. */
+/* Each context has its own copy of a library's variables; this call returns the address in the current context. */
 EXPORT CUresult cuLibraryGetManaged(CUdeviceptr *address, size_t *bytes, CUlibrary handle, const char *name)
 {
 	struct module *m;

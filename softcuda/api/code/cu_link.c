@@ -3,9 +3,9 @@
  *     PTX                         ┐
  *     fatbin, object, library ── its PTX, by loader/image ┴── ptx/link/ptx_link.h ──> PTX
  *
- * All members of a library are linked; NVIDIA's linker links only the members that are referred to.  If members call
- * functions that are missing, as those of libcudadevrt do, only the code that kernels reach is linked.  Machine code
- * without PTX and LTO code are refused, because only PTX can be interpreted. */
+ * All members of a library are linked, although NVIDIA's linker links only the members to which other inputs refer.  If members
+ * call functions that are missing, as those of libcudadevrt do, only the code that kernels reach is linked.  Machine code without
+ * PTX and LTO code are refused, because only PTX can be interpreted. */
 #include "softcuda/api/code/cu_code_internal.h"
 
 #include <stdio.h>
@@ -69,7 +69,7 @@ EXPORT CUresult cuLinkCreate_v2(unsigned int n, CUjit_option *options, void **va
 
 /* ---- inputs ------------------------------------------------------------------------------- */
 
-/* Convert a gpul_error to a CUresult, and write its text to the error buffer. */
+/* Convert a gpul_error to a CUresult, and write its text to the caller's error buffer. */
 static CUresult refuse_input(const struct linker *l, const gpul_error *err, CUresult otherwise)
 {
 	return soft_jit_error(&l->log, err->status == GPUL_ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : otherwise, err->text);
@@ -117,7 +117,7 @@ static CUresult refuse_machine_code(struct linker *l)
 			      "with nvcc -dc -gencode arch=compute_75,code=compute_75, or with -lineinfo");
 }
 
-/* Add the PTX that ptxas kept in a cubin; a damaged cubin is treated as a cubin without PTX. */
+/* Add the PTX that ptxas stored in a cubin; a damaged cubin is treated as a cubin without PTX. */
 static CUresult add_cubin(struct linker *l, const void *cubin, size_t n_bytes, const char *name)
 {
 	for (size_t i = 0;; i++) {
@@ -137,7 +137,7 @@ static CUresult add_cubin(struct linker *l, const void *cubin, size_t n_bytes, c
 	}
 }
 
-/* Add the image of a compilation unit that suits the interpreter best. */
+/* Add the image of a compilation unit that is best for the interpreter. */
 static CUresult add_unit(struct linker *l, const gpul_image *all, size_t n, const char *name)
 {
 	const gpul_image *ptx = soft_best_image(GPUL_IMAGE_PTX, all, n), *cubin = soft_best_image(GPUL_IMAGE_CUBIN, all, n);
@@ -325,7 +325,7 @@ static CUresult link_inputs(struct linker *l, char **text, size_t *text_bytes)
 	return st ? refuse_input(l, &err, CUDA_ERROR_INVALID_PTX) : CUDA_SUCCESS;
 }
 
-/* Use a single PTX text unchanged instead of linking it, so that messages contain its own line numbers. */
+/* If there is only one PTX text, use it unchanged instead of the linked text, so that messages contain its own line numbers. */
 static void keep_only_text(struct linker *l, char **text, size_t *text_bytes)
 {
 	struct input *only = &l->inputs.at[0];

@@ -1,4 +1,4 @@
-/* cu_module.c — decode PTX into functions that can be launched in one context. */
+/* cu_module.c — decodes PTX into a program, whose functions can be launched in one context. */
 #include "softcuda/api/code/cu_code_internal.h"
 #include "softcuda/api/memory/cu_memory_internal.h"
 
@@ -13,8 +13,8 @@ enum { LEAST_LATER = 1 << 20 /* bytes of PTX: smaller texts are parsed and decod
 
 /* ---- code: a program, independent of contexts --------------------------------------------------- */
 
-/* Refuse a newer PTX version before decoding.  The target does not matter: an interpreter needs no hardware, and an
- * instruction that is not implemented is refused by its name, with the kernels that reach it. */
+/* Refuse a PTX version that is newer than the driver.  Any .target is accepted: an interpreter needs no hardware, and a kernel that
+ * reaches an instruction that is not implemented is refused later. */
 static CUresult check_version(const gpul_ptx_module *m, const struct jit_log *log)
 {
 	char why[160];
@@ -31,8 +31,8 @@ static CUresult load_result(gpul_status st)
 	return st == GPUL_ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_PTX;
 }
 
-/* With GPULOAD_SOFT_STRICT=1, refuse what NVIDIA's driver would refuse, because its ptxas rejects the PTX or its GPU is older
- * than the .target.  The reason is printed, because most programs report only an error number. */
+/* With GPULOAD_SOFT_STRICT=1, refuse what NVIDIA's driver would refuse: PTX that ptxas rejects, or a .target above the device.  The
+ * reason is printed, because most programs report only an error number. */
 static gpul_status check_strict(const gpul_ptx_module *m, const char *text, size_t text_bytes, const char *name, gpul_error *err)
 {
 	const char *strict = secure_getenv("GPULOAD_SOFT_STRICT");
@@ -75,7 +75,7 @@ static bool parses_later(const struct soft_image *image, bool is_known)
 	return is_known || (image->is_valid && image->text_bytes >= LEAST_LATER);
 }
 
-/* Copy the text into memory of the image if the program owns the text. */
+/* Copy the text, unless the image already owns it. */
 static bool own_text(struct soft_image *image)
 {
 	if (image->own || image->unpacked.bytes)
@@ -89,7 +89,7 @@ static bool own_text(struct soft_image *image)
 	return true;
 }
 
-/* Parse the declarations of the image; on success *p owns the image. */
+/* Parse the declarations of the image, but not the bodies; on success *p owns the image. */
 static bool parse_heads(struct soft_image *image, struct parsed *p)
 {
 	if (!own_text(image) || gpul_ptx_parse_lazy(image->text, image->text_bytes, p->name, &p->module, NULL))
@@ -228,7 +228,7 @@ static CUresult create_functions(struct module *m)
 	return CUDA_SUCCESS;
 }
 
-/* Set the access rights to the module's variables. Only kernels on the module's device may access them, unless they are managed;
+/* Set the access rights to the module's variables: only kernels on the module's device may access them, except managed variables.
  * NVIDIA's driver does not map variables for peer devices, either. */
 static CUresult set_up_variables(struct module *m)
 {
@@ -399,7 +399,7 @@ EXPORT CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode *mode)
 
 /* ---- functions and variables of a module --------------------------------------------------------------------- */
 
-/* Find the module.  No context needs to be current, because the module belongs to one.  The lock is held on success. */
+/* Find the module.  No context needs to be current, because a module belongs to one context.  The lock is held on success. */
 static CUresult enter_module(CUmodule handle, struct module **out)
 {
 	CUresult r = soft_lock_initialised();

@@ -16,7 +16,7 @@ int soft_blocks_per_sm(const struct function *f, int block_threads, size_t dynam
 	return (int)gpul_exec_blocks_per_sm((uint32_t)block_threads, f->info->shared_bytes + (uint32_t)dynamic_shared_bytes);
 }
 
-/* Find the function; the lock is held on success.  These calls need a current context, as with NVIDIA's driver; other queries do not. */
+/* Find the function; the lock is held on success.  As with NVIDIA's driver, these calls require a current context; other queries do not. */
 static CUresult enter_resident(CUfunction handle, struct function **out)
 {
 	struct context *ctx;
@@ -53,7 +53,7 @@ EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *n, CUfunction f
 	return cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(n, f, block_threads, dynamic_shared_bytes, 0);
 }
 
-/* Choose the block size with the most resident threads; of two equal sizes, the larger block. */
+/* Choose the block size that gives the most resident threads; if two sizes give equally many, the larger one. */
 EXPORT CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *min_grid, int *block, CUfunction handle, CUoccupancyB2DSize shared_of_block,
 							  size_t dynamic_shared_bytes, int block_limit, unsigned int flags)
 {
@@ -66,7 +66,7 @@ EXPORT CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *min_grid, int *bl
 	r = enter_resident(handle, &f);
 	if (r)
 		return r;
-	soft_unlock(); /* shared_of_block is a function of the program, which can call the driver */
+	soft_unlock(); /* release the lock, because shared_of_block is a function of the application, which can call the driver */
 	int limit = block_limit > 0 ? block_limit : MAX_BLOCK_THREADS;
 
 	if (limit > (int)f->info->max_threads)
@@ -91,7 +91,7 @@ EXPORT CUresult cuOccupancyMaxPotentialBlockSize(int *min_grid, int *block, CUfu
 	return cuOccupancyMaxPotentialBlockSizeWithFlags(min_grid, block, f, shared_of_block, dynamic_shared_bytes, block_limit, 0);
 }
 
-/* Computes the size as cuda_occupancy.h does: without CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES a block has at most 48 KiB. */
+/* As in cuda_occupancy.h, a block has at most 48 KiB unless CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES was set. */
 EXPORT CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamic_bytes, CUfunction handle, int n_blocks, int block_threads)
 {
 	struct function *f;

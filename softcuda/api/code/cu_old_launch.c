@@ -1,5 +1,5 @@
-/* cu_old_launch.c — the launch calls of CUDA 3: they store the block's shape and the parameters in the function, and
- * cuLaunchGrid launches it.  Deprecated since CUDA 4.0, but PyCUDA still calls cuFuncSetBlockShape. */
+/* cu_old_launch.c — the launch calls of CUDA 3: the block's shape and the parameters are stored in the function, and cuLaunchGrid
+ * launches the function.  Deprecated since CUDA 4.0, but PyCUDA still calls cuFuncSetBlockShape. */
 #include "softcuda/api/code/cu_code_internal.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@ struct old_launch {
 	unsigned char params[MAX_OLD_BYTES];
 };
 
-/* Find the function and the launch parameters stored in it, which are initially 0; the lock is held on success. */
+/* Find the function and its stored launch parameters, which are initially 0; the lock is held on success. */
 static CUresult enter_old_launch(CUfunction handle, struct old_launch **out)
 {
 	struct function *f;

@@ -1,9 +1,10 @@
-/* cu_refusal.c — kernels that cannot run, because they or functions that they call by name contain an instruction that is not implemented.
+/* cu_refusal.c — refuses kernels that cannot run, because they, or functions that they call directly, contain an instruction that
+ * is not implemented.
  *
- * Loading succeeds, so that the other kernels of the module can run. A kernel that cannot run is refused where a program first
- * requests a function that can be launched: cuModuleGetFunction, cuKernelGetFunction, cuFuncLoad or a launch. cuLibraryGetKernel
- * succeeds, like the queries of attributes and parameters.  In a large linked module, which is decoded when it is needed, only
- * cuFuncLoad and a launch refuse a kernel: NCCL requests hundreds of functions, and launches a few. */
+ * Loading succeeds, so that the other kernels of the module can run. The first call that gets a launchable function refuses the
+ * kernel: cuModuleGetFunction, cuKernelGetFunction, cuFuncLoad or a launch. cuLibraryGetKernel and queries of attributes and
+ * parameters succeed. In a large linked module, whose functions are decoded later, only cuFuncLoad and launches refuse a kernel,
+ * because NCCL gets hundreds and launches a few. */
 #include "softcuda/api/code/cu_code_internal.h"
 
 #include <stdio.h>

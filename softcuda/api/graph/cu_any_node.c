@@ -1,4 +1,4 @@
-/* cu_any_node.c — the calls that add and change nodes of every type: cuGraphAddNode and its relatives. */
+/* cu_any_node.c — the calls that accept nodes of every type, such as cuGraphAddNode and cuGraphNodeSetParams. */
 #include "softcuda/api/graph/cu_graph_calls_internal.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@ _Static_assert(sizeof(CUDA_MEM_ALLOC_NODE_PARAMS_v2) == sizeof(CUDA_MEM_ALLOC_NO
 
 /* The parameters of a node, in the form that its make_work function expects. */
 struct any_work {
-	make_work *make; /* creates the node's work; NULL: nodes of this type have no work */
+	make_work *make; /* function that creates the node's work; NULL: nodes of this type have no work */
 	const void *params;
 	CUcontext ctx;
 	CUDA_KERNEL_NODE_PARAMS_v2 kernel;

@@ -1,6 +1,6 @@
 /* cu_attribute.c — the launch attributes of kernel nodes.
  *
- * An attribute that changes how a kernel runs is part of the node's work; hints are only stored for queries. */
+ * Attributes that change how a kernel runs are stored in the node's work. Hints are only stored for queries. */
 #include "softcuda/api/graph/cu_graph_calls_internal.h"
 
 #include <stdlib.h>
@@ -29,7 +29,7 @@ static CUresult store_attribute(struct node *n, CUkernelNodeAttrID id, const CUk
 	return CUDA_SUCCESS;
 }
 
-/* Give the node its own copy of the work before changing it, because other nodes and executable graphs may share the work. */
+/* Give the node its own copy of its work before a change, because other nodes and executable graphs may share the work. */
 static struct gpul_exec_launch_config *own_config(struct node *n)
 {
 	struct op *work = soft_op_copy(n->work, NULL);

@@ -88,7 +88,7 @@ static CUresult enter_query(CUstream handle, CUstreamCaptureStatus *status, stru
 
 	if (r)
 		return r;
-	r = soft_capture_check_query(*out, false); /* cuda.h, cuStreamIsCapturing: the query does not invalidate the capture */
+	r = soft_capture_check_query(*out, false); /* the query does not invalidate the capture (cuda.h, cuStreamIsCapturing) */
 	if (r)
 		soft_unlock();
 	else
@@ -106,7 +106,7 @@ EXPORT CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *stat
 	return r;
 }
 
-/* List the nodes that the next captured operation will wait for, and the edge data of these dependencies; the stream owns the arrays. */
+/* List the nodes for which the next captured operation will wait, and the edge data of these dependencies.  The stream owns both arrays. */
 static CUresult list_tips(struct stream *s, const CUgraphNode **nodes, const CUgraphEdgeData **edges)
 {
 	CUgraphNode *list = realloc(s->tip_handles, (s->tips.n + 1) * sizeof *list);
@@ -132,7 +132,7 @@ static CUresult list_tips(struct stream *s, const CUgraphNode **nodes, const CUg
 	return CUDA_SUCCESS;
 }
 
-/* *status is always set; the other results are set only while the stream is capturing. */
+/* *status is always set.  The other results are set only if the stream is capturing. */
 EXPORT CUresult cuStreamGetCaptureInfo_v3(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
 					  const CUgraphNode **nodes, const CUgraphEdgeData **edges, size_t *n_nodes)
 {

@@ -35,7 +35,7 @@ static bool is_number_of_bodies(const CUDA_CONDITIONAL_NODE_PARAMS *p)
 	return false;
 }
 
-/* Find the condition of a handle, which must belong to the graph or to a graph that contains it; NULL: not found. */
+/* Find the condition of a handle in the graph and in all graphs that contain it; NULL: not found. */
 static struct condition *find_condition(const struct graph *g, CUgraphConditionalHandle handle)
 {
 	struct condition *c = NULL;
@@ -45,7 +45,7 @@ static struct condition *find_condition(const struct graph *g, CUgraphConditiona
 	return c;
 }
 
-/* Create the body graphs of a new conditional node; they are empty. */
+/* Create the body graphs of a new conditional node, which are empty at first. */
 static CUresult add_bodies(struct node *n, unsigned count)
 {
 	CUresult r = CUDA_SUCCESS;

@@ -1,9 +1,9 @@
-/* cu_conditional_op.c — the work of conditional nodes: kernels set the node's value, which decides which body graph runs, or how
- * often.
+/* cu_conditional_op.c — the work of conditional nodes: kernels set the condition's value, which selects the body that runs, or whether a
+ * body runs again.
  *
- *     the node's operation ──> op, op, op ... of a body ──> body_end: reads the value again (while), or ends the node's operation
+ *     the node's operation ──> op, op, op ... of a body ──> body_end: reads the value; starts the body again, or ends the node's operation
  *
- * A body is an executable graph that belongs to the operation.  Its operations are queued when the node runs. */
+ * A body is an executable graph, to which the node's operation has a reference.  Its operations are queued when the node runs. */
 #include "softcuda/api/graph/cu_graph_calls_internal.h"
 
 #include <stdlib.h>
@@ -37,7 +37,7 @@ static void release_body_end(struct op *op)
 
 static const struct op_kind body_end_kind = { .ended = end_body, .release = release_body_end, .bytes = sizeof(struct body_end) };
 
-/* Queue the operations of a body, and a body_end operation after them. */
+/* Queue the operations of a body, and after them an operation of kind body_end_kind. */
 static CUresult start_body(struct conditional_op *c, const struct graph_exec *x)
 {
 	struct op **op, *end = soft_op_new(c->op.stream, &body_end_kind);
@@ -144,9 +144,9 @@ CUresult soft_conditional_new(const struct node *n, struct conditional_op **out)
 
 /* ---- the initial values of conditions ------------------------------------------------------------------------ */
 
-struct assign_op { /* an operation at the beginning of a launch that assigns the initial values of conditions */
+struct assign_op { /* the first operation of a launch, which assigns the initial values of the conditions */
 	struct op op;
-	struct condition **list; /* owned list; each element is a reference to a condition */
+	struct condition **list; /* owned list; each element holds a reference */
 	size_t n;
 };
 

@@ -1,4 +1,4 @@
-/* cu_dot.c — cuGraphDebugDotPrint: write a graph in the DOT language of Graphviz (dot -Tsvg). */
+/* cu_dot.c — cuGraphDebugDotPrint: writes a graph in the DOT language of Graphviz (dot -Tsvg). */
 #include "softcuda/api/graph/cu_graph_calls_internal.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* cu_edge.c — add, remove and list the dependencies between the nodes of a graph; destroy nodes. */
+/* cu_edge.c — adds, removes and lists the dependencies between the nodes of a graph, and destroys nodes. */
 #include "softcuda/api/graph/cu_graph_calls_internal.h"
 
 #include <string.h>
@@ -10,8 +10,8 @@ bool soft_is_plain_edge(const CUgraphEdgeData *data)
 	return memcmp(data, &plain, sizeof plain) == 0;
 }
 
-/* Check the edge data of dependencies. With such data, a dependency may wait only until the blocks of a kernel have started, or have
- * executed griddepcontrol. Here it always waits for the whole kernel, which is allowed. The data is stored. */
+/* Check the edge data of dependencies.  Edge data may let a dependency wait only until the blocks of a kernel have started, or have
+ * executed griddepcontrol.  Here a dependency always waits for the whole kernel, which CUDA allows; the edge data is only stored. */
 CUresult soft_check_edge_data(const CUgraphEdgeData *data, size_t n)
 {
 	for (size_t i = 0; data && i < n; i++) {
@@ -26,7 +26,7 @@ CUresult soft_check_edge_data(const CUgraphEdgeData *data, size_t n)
 	return CUDA_SUCCESS;
 }
 
-/* Find the nodes at both ends of a dependency. */
+/* Find the two nodes of a dependency. */
 static bool find_edge(const struct graph *g, CUgraphNode from, CUgraphNode to, struct node **earlier, struct node **later)
 {
 	*earlier = soft_handle_find(HANDLE_NODE, from);
@@ -34,7 +34,7 @@ static bool find_edge(const struct graph *g, CUgraphNode from, CUgraphNode to, s
 	return *earlier && *later && *earlier != *later && (*earlier)->graph == g && (*later)->graph == g;
 }
 
-/* Returns true if there is a dependency with this edge data (NULL: all of its bytes are 0). */
+/* Returns true if the dependency exists and has this edge data; data NULL: all bytes of the edge data are 0. */
 static bool has_edge(const struct node *later, const struct node *earlier, const CUgraphEdgeData *data)
 {
 	static const CUgraphEdgeData plain;
@@ -115,10 +115,10 @@ EXPORT CUresult cuGraphRemoveDependencies(CUgraph graph, const CUgraphNode *from
 
 /* ---- lists -------------------------------------------------------------------------------------------------- */
 
-/* The lists that a call fills, each with `room` elements; elements beyond the n that were found are set to NULL or 0. */
+/* The lists that a call fills, each of length `room`.  If fewer elements are found, the rest is set to NULL or 0. */
 struct edges {
-	CUgraphNode *from, *to; /* the caller's lists of nodes; NULL: not wanted */
-	CUgraphEdgeData *data;  /* the caller's list of edge data; NULL: not wanted */
+	CUgraphNode *from, *to; /* the caller's lists of nodes, each of which may be NULL */
+	CUgraphEdgeData *data;  /* the caller's list of edge data; may be NULL */
 	size_t room, n;
 	bool lost; /* true: an edge has nonzero data, but the caller passed no list for the data */
 };
@@ -138,7 +138,7 @@ static void fill_in(struct edges *e, const struct node *earlier, const struct no
 	e->n++;
 }
 
-/* Set *n_out.  On entry: the length of the lists; on return: the number of elements stored, or that exist if there are no lists. */
+/* On entry, *n_out is the length of the lists. Set it to the number of stored elements or, without lists, to the number that exist. */
 static void end_lists(struct edges *e, size_t *n_out)
 {
 	const bool counts = !e->from && !e->to;
@@ -204,7 +204,7 @@ EXPORT CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode handle, CUgraphNode 
 
 	if (r)
 		return r;
-	if (!out && !data) { /* only the number of edges is wanted: Warp asks for it at each of a graph's thousands of nodes */
+	if (!out && !data) { /* a faster way to count: Warp asks each of thousands of nodes for its number of edges */
 		*n_out = n->n_dependents;
 		soft_unlock();
 		return CUDA_SUCCESS;

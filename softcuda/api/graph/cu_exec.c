@@ -1,12 +1,12 @@
-/* cu_exec.c — executable graphs: instantiate and launch.
+/* cu_exec.c — instantiates and launches executable graphs.
  *
  *     graph      a ──> b ──> d        steps    0 a   1 b   2 c   3 d
  *                └──> c ──┘           waits    1-0   2-0   3-1   3-2      (later-earlier)
  *
  * A launch copies the work of each step to a new operation, and queues all operations together (soft_ops_submit). So an executable
- * graph can be changed, destroyed or launched again while it runs. A graph with several first or last nodes gets markers: steps
- * without work, before and after all its nodes. If the graph has conditions to assign, there is an extra step before the others; if
- * it has user objects to keep until a launch has ended (cu_exec_keep.c), an extra step after them. */
+ * graph can be changed, destroyed or launched again while it runs. If a graph has several first or last nodes, a step without work
+ * (a marker) is added before or after all its nodes. If conditions need initial values, a step that assigns them is added as the
+ * first step. If a launch must keep user objects until it has ended (cu_exec_keep.c), a step for them is added as the last one. */
 #include "softcuda/api/graph/cu_graph_calls_internal.h"
 
 #include <stdlib.h>
@@ -34,7 +34,7 @@ static CUresult new_body(const struct graph *g, struct graph_exec **out);
 
 /* ---- instantiating ---------------------------------------------------------------------------------- */
 
-/* Create the work of a conditional node, with executable graphs of its bodies. */
+/* Create the work of a conditional node, and an executable graph for each of its bodies. */
 static CUresult conditional_work(const struct node *n, struct op **out)
 {
 	struct conditional_op *c;
@@ -51,7 +51,7 @@ static CUresult conditional_work(const struct node *n, struct op **out)
 	return r;
 }
 
-/* Append the step of a node; n NULL: append a step without a node and without work. */
+/* Append the step of a node; n NULL: a step that has neither a node nor work. */
 static CUresult add_step(struct graph_exec *x, const struct node *n, size_t *index)
 {
 	struct op *work = n ? n->work : NULL;
@@ -101,7 +101,7 @@ static CUresult append_node(struct graph_exec *x, struct node *n, bool has_begin
 	return r;
 }
 
-/* Append the steps of a graph: *first is the step that runs before all others, *last the one that runs after them. */
+/* Append the steps of a graph.  *first and *last are set to the steps that run before and after all others. */
 static CUresult append_graph(struct graph_exec *x, const struct graph *g, size_t *first, size_t *last)
 {
 	size_t n_first = 0, n_last = 0, begin = 0, end = 0;
@@ -217,7 +217,7 @@ CUresult soft_exec_new(struct graph *g, cuuint64_t flags, struct graph_exec **ou
 
 /* ---- the calls -------------------------------------------------------------------------------------- */
 
-/* Check whether kernels could launch the graph: it may contain only some node types, all on one device: *device (NULL: not known yet). */
+/* Check whether kernels could launch the graph: only some types of nodes may occur, all on *device (NULL: not known yet). */
 static CUgraphInstantiateResult check_device_launch(const struct graph *g, const struct device **device)
 {
 	CUgraphInstantiateResult why = CUDA_GRAPH_INSTANTIATE_SUCCESS;
@@ -316,7 +316,7 @@ EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *out, CUgraph graph, uns
 	return flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD ? CUDA_ERROR_INVALID_VALUE : instantiate(out, graph, flags, &bad, &why);
 }
 
-/* The version of this call in CUDA 10 and 11 has an additional buffer, for the reason of a failure. */
+/* CUDA 10 and 11 have this version of the call, with an additional buffer for the reason of a failure. */
 EXPORT CUresult cuGraphInstantiate_v2(CUgraphExec *out, CUgraph graph, CUgraphNode *error_node, char *text, size_t text_bytes)
 {
 	CUgraphInstantiateResult why;
@@ -378,7 +378,7 @@ EXPORT CUresult cuGraphExecGetFlags(CUgraphExec handle, cuuint64_t *flags)
 
 /* ---- launching -------------------------------------------------------------------------------------- */
 
-/* If the launch is captured, add a node with a copy of the executable graph. */
+/* If the stream is capturing, the launch adds a node whose child graph is a copy of the executable graph. */
 static CUresult capture_launch(struct stream *s, const struct graph_exec *x)
 {
 	static const struct node_list none;
@@ -418,7 +418,7 @@ static struct graph_memory *memory_of(const struct exec_step *step, CUgraphNodeT
 	return step->type == type ? CONTAINER(step->work, const struct memory_op, op)->memory : NULL;
 }
 
-/* Check that the memory that the graph will allocate is free, and that the memory that it will free is allocated. */
+/* Check that memory that the graph will allocate is not allocated now, and that memory that it will free is allocated now. */
 static CUresult check_memory(const struct graph_exec *x)
 {
 	for (size_t i = 0; i < x->n_steps; i++) {
@@ -434,7 +434,7 @@ static CUresult check_memory(const struct graph_exec *x)
 	return CUDA_SUCCESS;
 }
 
-/* Record which memory of the graph will be allocated when the launch has ended. */
+/* Record which memory of the graph will be allocated after the launch. */
 static void expect_memory(const struct graph_exec *x)
 {
 	struct graph_memory *m;
@@ -464,7 +464,7 @@ static CUresult launch_exec(struct stream *s, struct graph_exec *x)
 	expect_memory(x);
 	last = op[n - 1];
 	last->refs++;
-	x->last = last; /* set before the call, which may release the lock */
+	x->last = last; /* set before soft_ops_submit(), which may release the lock */
 	r = soft_ops_submit(op, n, x->waits, x->n_waits, before);
 	if (r) { /* on failure nothing was queued, and the lock was not released */
 		x->last = before;
@@ -500,7 +500,7 @@ EXPORT CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream)
 	return r;
 }
 
-/* Nothing can be uploaded, because a launch copies nothing to a device. */
+/* Does nothing, because a launch needs no data on a device. */
 EXPORT CUresult cuGraphUpload(CUgraphExec handle, CUstream stream)
 {
 	struct context *ctx;

@@ -1,5 +1,5 @@
-/* cu_exec_keep.c — the user objects of an executable graph. The graph's last step holds references to them, and so does each launch
- * until it has ended. An update gives the step new objects, while unfinished launches keep the old ones. */
+/* cu_exec_keep.c — keeps the user objects of an executable graph.  Its last step and each unfinished launch hold references to
+ * them.  After an update, the step refers to new objects, while unfinished launches keep the old ones. */
 #include "softcuda/api/graph/cu_graph_calls_internal.h"
 
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static bool copy_keep(struct op *op)
 	return true;
 }
 
-/* Release the objects when the launch ends: the executable graph may still refer to this operation, but must not keep the objects alive. */
+/* Release the objects when the launch ends, because the executable graph may keep this operation, but must not keep the objects alive. */
 static void drop_objects(struct op *op)
 {
 	struct kept_objects *k = CONTAINER(op, struct keep_op, op)->objects;
@@ -74,7 +74,7 @@ static bool collect_objects(struct user_objects *list, const struct graph *g)
 	return done;
 }
 
-/* Create the operation that holds the objects.  The operation takes over the references in the list, even on failure. */
+/* Create the operation that holds references to the objects.  It takes over the references of the list, even on failure. */
 static CUresult keep_work(struct user_objects *list, struct op **out)
 {
 	struct kept_objects *k = calloc(1, sizeof *k);

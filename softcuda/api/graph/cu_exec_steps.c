@@ -1,4 +1,4 @@
-/* cu_exec_steps.c — the steps of an executable graph: add and change them, copy them for a launch, and free them. */
+/* cu_exec_steps.c — adds and changes the steps of an executable graph, copies them for a launch, and frees them. */
 #include "softcuda/api/graph/cu_graph_calls_internal.h"
 
 #include <stdlib.h>
@@ -57,7 +57,7 @@ CUresult soft_exec_append_last(struct graph_exec *x, struct op *work)
 	return r ? r : soft_exec_add_wait(x, index, index - 1);
 }
 
-/* Replace the work of a step; if its node is disabled, the new work is used when the node is enabled. */
+/* Replace the work of a step.  If the step's node is disabled, the new work is used after the node is enabled again. */
 void soft_exec_set_work(struct exec_step *step, struct op *work)
 {
 	struct op **place = step->disabled ? &step->disabled : &step->work;

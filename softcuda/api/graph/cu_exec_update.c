@@ -1,4 +1,4 @@
-/* cu_exec_update.c — change executable graphs, and find their steps by the nodes that the steps were made from. */
+/* cu_exec_update.c — changes executable graphs; their steps are found by the nodes from which they were made. */
 #include "softcuda/api/graph/cu_graph_calls_internal.h"
 
 #include <string.h>
@@ -104,7 +104,7 @@ static CUgraphExecUpdateResult compare_launch(const struct op *old, const struct
 							      : CU_GRAPH_EXEC_UPDATE_SUCCESS;
 }
 
-/* Only one-dimensional copies may change, and neither end may change between memory of this driver and memory of the program. */
+/* Only one-dimensional copies may change; neither their source nor destination may move between driver memory and other memory. */
 static CUgraphExecUpdateResult compare_copy(const struct op *old, const struct op *work)
 {
 	const struct copy *a = &CONTAINER(old, const struct copy_op, op)->copy, *b = &CONTAINER(work, const struct copy_op, op)->copy;
@@ -118,7 +118,7 @@ static CUgraphExecUpdateResult compare_copy(const struct op *old, const struct o
 	return CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
 }
 
-/* In a 2D fill, only the address and the value may change. */
+/* Of a 2D fill, only the address and the value may change. */
 static CUgraphExecUpdateResult compare_fill(const struct op *old, const struct op *work)
 {
 	const struct fill *a = &CONTAINER(old, const struct fill_op, op)->fill, *b = &CONTAINER(work, const struct fill_op, op)->fill;
@@ -159,7 +159,7 @@ static struct exec_part whole(const struct graph_exec *x)
 	return x->graph;
 }
 
-/* Find the first step of b that differs from the corresponding step of a; steps correspond if they have the same position. */
+/* Compare each step of b with the step of a at the same position, and find the first one that differs. */
 static CUgraphExecUpdateResult compare(const struct graph_exec *a, struct exec_part pa, const struct graph_exec *b, struct exec_part pb,
 				       CUgraphExecUpdateResultInfo *info);
 
@@ -209,7 +209,7 @@ static CUgraphExecUpdateResult compare(const struct graph_exec *a, struct exec_p
 	return r;
 }
 
-/* Set the nodes of the new steps to those of the old steps, so that later calls with the old nodes find the new steps. */
+/* Copy the nodes of the old steps to the new steps, so that later calls with the old node handles find the new steps. */
 static void keep_nodes(const struct graph_exec *to, const struct graph_exec *from)
 {
 	for (size_t i = 0; i < to->n_steps && i < from->n_steps; i++) {
@@ -237,7 +237,7 @@ static void take_over(struct graph_exec *x, struct exec_part px, const struct gr
 	}
 }
 
-/* Copy the initial values of conditions to the step that assigns them before the graph runs. */
+/* Copy the initial values of conditions to the first step, which assigns them. */
 static void take_over_first(struct graph_exec *x, const struct graph_exec *from)
 {
 	if (x->graph.first_step != from->graph.first_step || !x->graph.first_step)
@@ -246,7 +246,7 @@ static void take_over_first(struct graph_exec *x, const struct graph_exec *from)
 	soft_exec_set_work(&x->steps[0], from->steps[0].work);
 }
 
-/* Replace all of x (child NULL), or the steps of x that were made from a child graph, by the steps of g. */
+/* Replace the steps of x by the steps of g; child not NULL: only those that were made from that child graph. */
 static CUresult update(struct graph_exec *x, const struct exec_child *child, struct graph *g, CUgraphExecUpdateResultInfo *info)
 {
 	const struct exec_part part = child ? child->part : whole(x);

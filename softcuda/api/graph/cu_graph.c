@@ -1,10 +1,10 @@
-/* cu_graph.c — create, copy, query and destroy graphs, and list their nodes. */
+/* cu_graph.c — creates, copies, queries and destroys graphs, and lists their nodes. */
 #include "softcuda/api/graph/cu_graph_calls_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Take the lock for a call about a type of node.  An H200 allows such calls in a callback only for the node types listed here. */
+/* Take the lock for a call about a node of this type.  In a callback, an H200 allows such calls only for the types listed here. */
 CUresult soft_lock_for_type(CUgraphNodeType type)
 {
 	switch (type) {
@@ -89,7 +89,7 @@ EXPORT CUresult cuGraphCreate(CUgraph *out, unsigned int flags)
 	return r;
 }
 
-/* Fails for a graph that a node owns and destroys, and for one that is being captured and belongs to the caller of cuStreamEndCapture. */
+/* Fails for a graph that a node owns, and for a graph that a stream is capturing, which cuStreamEndCapture() will return. */
 EXPORT CUresult cuGraphDestroy(CUgraph handle)
 {
 	struct graph *g;
@@ -119,9 +119,9 @@ EXPORT CUresult cuGraphNodeGetType(CUgraphNode handle, CUgraphNodeType *type)
 
 /* ---- lists of nodes ----------------------------------------------------------------------------------- */
 
-/* The list of nodes that a call fills: at most `room` handles; unused elements are set to NULL. */
+/* The caller's list of nodes, with room for `room` handles; unused elements are set to NULL. */
 struct filler {
-	CUgraphNode *out; /* the caller's list; NULL: only count the nodes */
+	CUgraphNode *out; /* the caller's list; NULL: only the number of nodes is requested */
 	size_t room, n;
 };
 
@@ -132,7 +132,7 @@ static void fill_in(struct filler *f, const struct node *n)
 	f->n++;
 }
 
-/* Set *n_out.  On entry: the length of the caller's list; on return: the number of nodes stored, or that exist if there is no list. */
+/* On entry, *n_out is the length of the list. Set it to the number of stored nodes or, without a list, to the number that exist. */
 static void end_list(const struct filler *f, size_t *n_out)
 {
 	for (size_t i = f->n; f->out && i < f->room; i++)

@@ -6,19 +6,19 @@
 #include "softcuda/api/memory/cu_memory_internal.h"
 #include "softcuda/api/stream/cu_graph_internal.h"
 
-/* One operation of an executable graph; the steps are in the order in which a launch queues them. The first step waits for the
- * stream's earlier work; the stream's later work waits for the last step. */
+/* A step is one operation of an executable graph.  Steps are in the order in which a launch queues them: the first one waits for
+ * the stream's earlier work, and the stream's later work waits for the last one. */
 struct exec_step {
-	/* holds a reference to the step's work; NULL: a marker (an empty or disabled node, a fork or a join), which has no work */
+	/* holds a reference; NULL: a marker without work, for an empty or disabled node, a fork or a join */
 	struct op *work;
-	struct op *disabled; /* holds a reference to the work of a disabled node; NULL: enabled */
+	struct op *disabled; /* work of a disabled node, with a reference; NULL: the node is enabled */
 	CUgraphNodeType type;
 	uint64_t node_id;     /* id of the step's node; 0: none */
-	uint64_t cloned_from; /* id of the node from which the node was cloned; 0: none */
+	uint64_t cloned_from; /* id of the node of which the node is a clone; 0: it is no clone */
 	CUgraphNode node;
 };
 
-/* The part of the lists of an executable graph that comes from one graph: steps and waits [first, end). */
+/* The steps and waits of an executable graph that were made from one graph, as ranges of both arrays. */
 struct exec_part {
 	size_t first_step, end_step, first_wait, end_wait;
 };
@@ -29,19 +29,19 @@ struct exec_child { /* the steps of a node that contains a child graph */
 };
 
 struct graph_exec {
-	unsigned refs; /* number of references: from its handle, or from the operations of a conditional node */
+	unsigned refs; /* number of references, which a handle or the operations of a conditional node hold */
 	void *handle;
 	struct exec_step *steps;
 	struct op_wait *waits;
 	struct exec_child *children;
 	size_t n_steps, steps_room, n_waits, waits_room, n_children, children_room;
-	struct exec_part graph; /* the whole graph, without the steps added before and after it */
+	struct exec_part graph; /* the steps of the whole graph, without the steps added before and after them */
 	struct op *last;        /* the last operation of the newest launch, which the next launch waits for; holds a reference */
-	void *only_of;          /* handle of the source graph, if only one executable graph of it may exist; NULL: any other graph */
+	void *only_of;          /* handle of the source graph if it may have only one executable graph at a time; else NULL */
 	cuuint64_t flags;
 };
 
-/* The work of a conditional node, which runs one of its bodies, or runs its only body repeatedly. */
+/* The work of a conditional node: runs one of the bodies, or runs the only body repeatedly. */
 struct conditional_op {
 	struct op op;
 	struct condition *condition; /* holds a reference */
@@ -52,7 +52,7 @@ struct conditional_op {
 extern const struct op_kind soft_conditional_kind;
 
 CUresult soft_lock_for_type(CUgraphNodeType type);
-/* If the lock was taken (`locked` is CUDA_SUCCESS), find the graph or executable graph of a handle.  On success the lock is held. */
+/* Find the graph of a handle, or return `locked`, the result of taking the lock, if it is an error.  On success, the lock is held. */
 CUresult soft_find_graph(CUresult locked, CUgraph handle, struct graph **out);
 CUresult soft_find_exec(CUresult locked, CUgraphExec handle, struct graph_exec **out);
 /* Begin a call with a graph, a node or an executable graph; on success the lock is held. */
@@ -72,7 +72,7 @@ bool soft_has_memory_nodes(const struct graph *g);
 typedef CUresult make_work(const void *params, CUcontext ctx, struct op **out);
 
 make_work soft_make_kernel, soft_make_copy, soft_make_fill, soft_make_host_call, soft_make_record, soft_make_wait, soft_make_values;
-/* Add a node, and call `make` to create its work; make NULL: the node has no work. */
+/* Add a node, and create its work with `make`; NULL: the node has no work. */
 CUresult soft_add_node(CUgraphNode *out, CUgraph graph, const CUgraphNode *waits_for, const CUgraphEdgeData *data, size_t n,
 		       CUgraphNodeType type, make_work *make, const void *params, CUcontext ctx);
 CUresult soft_set_node(CUgraphNode handle, CUgraphNodeType type, make_work *make, const void *params, CUcontext ctx);
@@ -93,12 +93,12 @@ CUresult soft_add_conditional(CUgraphNode *out, CUgraph graph, const CUgraphNode
 
 /* ---- executable graphs: the caller holds the lock ---------------------------------------------------------- */
 
-/* Instantiate g.  On failure *bad is the handle of a node on a cycle, or NULL. */
-CUresult soft_exec_new(struct graph *g, cuuint64_t flags, struct graph_exec **out, CUgraphNode *bad); /* does not create a handle */
+/* Instantiate g.  On failure *bad is a node that is on a cycle, or NULL. */
+CUresult soft_exec_new(struct graph *g, cuuint64_t flags, struct graph_exec **out, CUgraphNode *bad); /* the caller creates the handle */
 void soft_exec_unref(struct graph_exec *x);
-/* Create operations in stream s from the steps; the caller releases them.  room: number of additional elements to allocate in the list. */
+/* Create an operation in stream s for each step; the caller releases them.  room: number of additional elements to allocate in the list. */
 CUresult soft_exec_copy_steps(const struct graph_exec *x, struct stream *s, size_t room, struct op ***out);
-/* Find the step of a node; the bodies of conditional nodes are searched, too.  NULL: the executable graph was made from another graph. */
+/* Find the step of a node, also in the bodies of conditional nodes; NULL: the executable graph was not made from the node's graph. */
 struct exec_step *soft_exec_find(const struct graph_exec *x, CUgraphNode handle, CUgraphNodeType type);
 void soft_exec_set_work(struct exec_step *step, struct op *work); /* takes over the caller's reference */
 /* Make room for one more element of a list; false: out of memory. */
@@ -106,18 +106,18 @@ bool soft_exec_grow(void **list, size_t n, size_t *room, size_t element_bytes);
 /* Append a step with this work; takes over the reference to the work, even on failure.  n NULL: the step has no node. */
 CUresult soft_exec_add_work(struct graph_exec *x, const struct node *n, struct op *work, size_t *index);
 CUresult soft_exec_add_wait(struct graph_exec *x, size_t later, size_t earlier);
-/* Like soft_exec_add_work(), but without a node; the new step waits for the step that was the last one. */
+/* Append a step without a node, which waits for the step that was the last one; else like soft_exec_add_work(). */
 CUresult soft_exec_append_last(struct graph_exec *x, struct op *work);
-/* Append a step that holds references to the user objects of the graph, if it has any (cu_exec_keep.c). */
+/* If the graph has user objects, append a step that holds references to them (cu_exec_keep.c). */
 CUresult soft_exec_keep_objects(struct graph_exec *x, const struct graph *g);
-/* Replace the user objects of x by those of `from`; is_part: `from` replaces only a child graph, so x holds both. */
+/* Replace the user objects of x by those of `from`.  is_part: `from` replaces only a child graph, so x keeps its old objects, too. */
 CUresult soft_exec_replace_objects(struct graph_exec *x, const struct graph_exec *from, bool is_part);
 const struct user_objects *soft_exec_objects(const struct graph_exec *x);
 bool soft_exec_is_keep(const struct exec_step *step);
 /* Create the work of a conditional node, without its bodies. */
 CUresult soft_conditional_new(const struct node *n, struct conditional_op **out);
-/* Create the operation that runs before a graph and assigns the initial values of its conditions. */
-CUresult soft_assign_work(const struct graph *g, struct op **out); /* *out NULL: nothing to assign */
+/* Create the operation that assigns the initial values of the graph's conditions before the graph runs. */
+CUresult soft_assign_work(const struct graph *g, struct op **out); /* *out NULL: there is no value to assign */
 /* Returns true if the graph has a condition that no node uses. */
 bool soft_has_unused_condition(const struct graph *g);
 /* Check whether new work may replace old work of the same type in an executable graph. */

@@ -6,7 +6,7 @@ static struct device *device_of(const CUmemLocation *l) /* NULL: there is no suc
 	return l->id >= 0 && l->id < soft.n_devices ? &soft.device[l->id] : NULL;
 }
 
-/* Check the location of the memory, and find the context that will own the memory. */
+/* Check the location of the memory, and find the context that will own it. */
 static CUresult check_place(const CUDA_MEM_ALLOC_NODE_PARAMS *p, struct context **out)
 {
 	const CUmemPoolProps *props = &p->poolProps;

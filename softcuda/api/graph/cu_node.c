@@ -1,6 +1,6 @@
-/* cu_node.c — add nodes to a graph, read and change their parameters, and those of the steps of an executable graph.
+/* cu_node.c — adds nodes to graphs, and gets and sets the parameters of nodes and of the steps of executable graphs.
  *
- * For each type of node, one function creates the work from the parameters, and one restores the parameters from the work. */
+ * For each type of node, one function creates the work from the parameters, and another one restores the parameters from the work. */
 #include "softcuda/api/graph/cu_graph_calls_internal.h"
 
 #include <stdlib.h>
@@ -52,7 +52,7 @@ CUresult soft_add_node(CUgraphNode *out, CUgraph graph, const CUgraphNode *waits
 	return r;
 }
 
-/* Copy the launch attributes that are part of the old work to the new work. */
+/* Copy those launch attributes that are stored in a node's work from the old to the new work. */
 static void keep_attributes(struct op *work, const struct op *old)
 {
 	if (work->kind == &soft_launch_kind && old->kind == &soft_launch_kind)
@@ -116,7 +116,7 @@ CUresult soft_make_kernel(const void *params, CUcontext handle, struct op **out)
 	};
 
 	(void)handle;
-	/* the program may pass a CUkernel instead of a CUfunction */
+	/* the application may pass a CUkernel instead of a CUfunction */
 	return r ? r : soft_launch_new(ctx, NULL, p->func ? p->func : (CUfunction)p->kern, &c, p->kernelParams, p->extra, out);
 }
 
@@ -153,7 +153,7 @@ EXPORT CUresult cuGraphAddKernelNode(CUgraphNode *out, CUgraph graph, const CUgr
 	return cuGraphAddKernelNode_v2(out, graph, waits_for, n, &p);
 }
 
-/* Create the list of pointers to the copied arguments; the node owns the list, and its work owns the arguments. */
+/* Create a list of pointers to the arguments, which the node owns; the node's work owns the arguments. */
 static bool point_to_arguments(struct node *n)
 {
 	const struct launch_op *l = CONTAINER(n->work, struct launch_op, op);
@@ -252,7 +252,7 @@ EXPORT CUresult cuGraphAddMemcpyNode(CUgraphNode *out, CUgraph graph, const CUgr
 	return soft_add_node(out, graph, waits_for, NULL, n, CU_GRAPH_NODE_TYPE_MEMCPY, soft_make_copy, params, ctx);
 }
 
-/* The memory types that the caller passed are not stored, because addresses are unified. */
+/* The memory types that the application passed are not kept: with unified addresses they are not needed. */
 EXPORT CUresult cuGraphMemcpyNodeGetParams(CUgraphNode handle, CUDA_MEMCPY3D *out)
 {
 	struct node *n;
@@ -385,7 +385,7 @@ EXPORT CUresult cuGraphAddEmptyNode(CUgraphNode *out, CUgraph graph, const CUgra
 	return soft_add_node(out, graph, waits_for, NULL, n, CU_GRAPH_NODE_TYPE_EMPTY, NULL, NULL, NULL);
 }
 
-/* Make the original graph the child graph of a node in g, or a copy of it, depending on `ownership`. */
+/* Make `original` the child graph of a node in g, or a copy of it, depending on `ownership`. */
 static CUresult take_child(const struct graph *g, struct graph *original, CUgraphChildGraphNodeOwnership ownership, struct graph **out)
 {
 	if (ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE)

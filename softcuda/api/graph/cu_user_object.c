@@ -1,4 +1,4 @@
-/* cu_user_object.c — user objects: objects of the program that live as long as the graphs that use them. */
+/* cu_user_object.c — user objects: objects of the application that live as long as graphs use them. */
 #include "softcuda/api/graph/cu_graph_calls_internal.h"
 
 #include <limits.h>

@@ -1,4 +1,4 @@
-/* cu_value_node.c — nodes that wait until words in memory have a value, or write words; memory/cu_value.c implements their work. */
+/* cu_value_node.c — nodes that wait until words in memory have given values, or write words; memory/cu_value.c does their work. */
 #include "softcuda/api/graph/cu_graph_calls_internal.h"
 
 CUresult soft_make_values(const void *params, CUcontext handle, struct op **out)
@@ -18,7 +18,7 @@ EXPORT CUresult cuGraphAddBatchMemOpNode(CUgraphNode *out, CUgraph graph, const 
 		      : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* The node owns the list until it is changed or destroyed.  Graphs run in their stream's context, so .ctx is the current one. */
+/* The node owns the list until it is changed or destroyed.  .ctx is the current context, because a graph runs in its stream's context. */
 EXPORT CUresult cuGraphBatchMemOpNodeGetParams(CUgraphNode handle, CUDA_BATCH_MEM_OP_NODE_PARAMS *out)
 {
 	struct node *n;

@@ -1,6 +1,6 @@
-/* cu_copy.c — cuMemcpy and its variants: every call becomes a `struct copy`, queued on a stream.
+/* cu_copy.c — cuMemcpy and its variants: each call fills in a struct copy, which is queued on a stream.
  *
- * An asynchronous copy from or to pageable memory ends, or stages its source, before the call returns; other copies are only queued. */
+ * When an asynchronous call for pageable memory returns, the copy has ended, or its source is in a private buffer (staged). */
 #include "softcuda/api/memory/cu_memory_internal.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@ static size_t extent(const struct copy *c, size_t pitch, size_t slice)
 	return (c->depth - 1) * slice + (c->height - 1) * pitch + c->width_bytes;
 }
 
-/* Copy the source to a private buffer, so that the caller may change it before the copy runs. */
+/* Copy the source to a private buffer, so that the application may change the source before the copy runs. */
 static CUresult stage_source(struct copy *c)
 {
 	struct copy aside = *c;
@@ -36,7 +36,7 @@ static CUresult stage_source(struct copy *c)
 	return CUDA_SUCCESS;
 }
 
-/* Hold references to the arrays at both ends until the operation is released. */
+/* Hold references to the arrays of the source and the destination until the operation is released. */
 static void keep_arrays(struct copy *c)
 {
 	if (c->dst_array)
@@ -57,9 +57,9 @@ static CUresult submit_copy(struct stream *s, const struct copy *c, enum when wh
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	copy = &CONTAINER(op, struct copy_op, op)->copy;
 	*copy = *c;
-	copy->is_waited_for = !s->capture && (when == WAITED_FOR || !c->dst_known); /* nobody waits for a captured copy */
+	copy->is_waited_for = !s->capture && (when == WAITED_FOR || !c->dst_known); /* no thread waits for a captured copy */
 	keep_arrays(copy);
-	if (s->capture) { /* nothing is staged, because the graph reads the source when it is launched */
+	if (s->capture) { /* the source is not staged, because the graph reads the source when it is launched */
 		r = when == WAITED_FOR ? soft_capture_refuse(s, "a copy that the caller waits for") : soft_capture_or_submit(op);
 		goto release;
 	}
@@ -81,13 +81,13 @@ release:
 static CUresult check_end(const struct range_use *u, bool *known, bool *can_vanish)
 {
 	*can_vanish = false;
-	*known = u->side == SIDE_ARRAY; /* locate_in_array() has already checked an end that is in an array */
+	*known = u->side == SIDE_ARRAY; /* locate_in_array() has already checked the range in an array */
 	if (*known)
 		return CUDA_SUCCESS;
 	return u->address ? soft_check_range(u, known, can_vanish) : soft_refuse(CUDA_ERROR_INVALID_VALUE, "copy: the %s is NULL", u->what);
 }
 
-/* Compute the sizes of both ends, and check that the copy may access the memory there. */
+/* Compute the sizes of source and destination, and check that the copy may access both. */
 static CUresult check_copy(struct copy *c, enum side dst_side, enum side src_side)
 {
 	struct range_use dst, src;
@@ -148,7 +148,7 @@ EXPORT CUresult cuMemcpyDtoH_v2(void *dst, CUdeviceptr src, size_t bytes)
 	return soft_copy(CU_STREAM_LEGACY, (uintptr_t)dst, SIDE_HOST, src, SIDE_DEVICE, bytes, WAITED_FOR);
 }
 
-/* A copy within the device is asynchronous, although its name does not end in Async. */
+/* The host does not wait for a copy within the device, although the name of the call does not end in Async. */
 EXPORT CUresult cuMemcpyDtoD_v2(CUdeviceptr dst, CUdeviceptr src, size_t bytes)
 {
 	return soft_copy(CU_STREAM_LEGACY, dst, SIDE_DEVICE, src, SIDE_DEVICE, bytes, QUEUED);
@@ -245,7 +245,7 @@ static CUresult locate_box(const struct box_end *e, const CUDA_MEMCPY3D_v2 *c, c
 				   "copy: the pitch of %zu bytes is less than a row of %zu bytes, or the slice height is less "
 				   "than the height of the copy",
 				   *pitch, row_end);
-	/* Check that the address of the last byte does not overflow, so that later address computations need no check. */
+	/* The address of the last byte must not overflow: later computations of addresses do not check for an overflow. */
 	if (__builtin_mul_overflow(*pitch, e->height ? e->height : rows, slice) || __builtin_add_overflow(e->z, c->Depth, &last) ||
 	    __builtin_mul_overflow(last, *slice, &last) || __builtin_mul_overflow(rows, *pitch, &row_end))
 		return CUDA_ERROR_INVALID_VALUE;

@@ -1,8 +1,8 @@
-/* cu_copy_array.c — copy bytes from and to an array, at an offset in its first row: the calls are for arrays of one
- * dimension, and NVIDIA's driver refuses other rows.  cuMemcpy2D and cuMemcpy3D (cu_copy.c) copy boxes of arrays. */
+/* cu_copy_array.c — copies bytes from and to the first row of an array.  These calls are for arrays of one dimension, and NVIDIA's
+ * driver refuses other rows.  cuMemcpy2D and cuMemcpy3D (cu_copy.c) copy boxes of arrays. */
 #include "softcuda/api/memory/cu_memory_internal.h"
 
-/* Compute the address of one end of the copy; the caller holds the lock. */
+/* Compute the address of the source or destination; the caller holds the lock. */
 static CUresult locate_end(const struct copy_end *e, size_t bytes, char **at, struct array_memory **memory)
 {
 	struct array *a;

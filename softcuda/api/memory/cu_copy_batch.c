@@ -1,4 +1,4 @@
-/* cu_copy_batch.c — cuMemcpyBatchAsync and cuMemcpy3DBatchAsync.  A batch may run in any order; here it runs in the order of the list. */
+/* cu_copy_batch.c — cuMemcpyBatchAsync and cuMemcpy3DBatchAsync.  The copies of a batch run in the order of the list; CUDA permits any. */
 #include "softcuda/api/array/cu_array_internal.h"
 #include "softcuda/api/memory/cu_memory_internal.h"
 
@@ -45,7 +45,7 @@ static CUresult check_batch(size_t n, const CUmemcpyAttributes *attributes, cons
 	return r;
 }
 
-/* Queue all copies.  *failed receives the index of the copy that failed, or SIZE_MAX if the error is not about one copy. */
+/* Queue all copies.  *failed: the index of the copy that failed; SIZE_MAX: the error does not concern one copy. */
 static CUresult copy_all(const CUdeviceptr *dst, const CUdeviceptr *src, const size_t *bytes, size_t n,
 			 const CUmemcpyAttributes *attributes, const size_t *index, size_t n_attributes, size_t *failed, CUstream stream)
 {

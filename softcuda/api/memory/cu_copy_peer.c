@@ -9,8 +9,8 @@
  * A call with Async is ordered only with its stream. */
 #include "softcuda/api/memory/cu_memory_internal.h"
 
-/* Queue a marker in `ctx`, so that later work of ctx waits for the operation `after`, which may be NULL. The marker, *out, ends after
- * `after` and the earlier work of ctx; free it with soft_op_release(). The caller holds the lock. */
+/* Queue a marker in `ctx`, for which later work of ctx waits.  The marker waits for earlier work of ctx and for the operation
+ * `after`, which may be NULL.  Free *out with soft_op_release().  The caller holds the lock. */
 static CUresult add_marker(struct context *ctx, struct op *after, struct op **out)
 {
 	struct op *op = soft_op_new(ctx->legacy, &soft_marker);
@@ -72,7 +72,7 @@ static CUresult check_pair(CUcontext dst, CUcontext src)
 	return r;
 }
 
-/* Order the copy with the work of the contexts.  before: the current context waits for those of dst and src; else they wait for it. */
+/* Order a copy with the work of both contexts.  before: the current context waits for dst and src; else both wait for it. */
 static CUresult order_contexts(CUcontext dst, CUcontext src, bool before)
 {
 	struct context *ctx, *pair[2];

@@ -1,4 +1,4 @@
-/* cu_fill.c — cuMemset and its variants.  The host never waits for a fill, as on a GPU. */
+/* cu_fill.c — cuMemset and its variants.  As on a GPU, no call waits for the fill. */
 #include "softcuda/api/memory/cu_memory_internal.h"
 
 CUresult soft_fill_new(struct context *ctx, struct stream *s, const struct fill *f, struct op **out)

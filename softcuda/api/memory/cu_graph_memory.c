@@ -1,8 +1,8 @@
 /* cu_graph_memory.c — memory that the nodes of a graph allocate and free.
  *
- * The address is fixed when the node is created, so the address range is reserved at that time (the kernel provides each page at its
- * first access). An allocation node gives the devices access to it; a free node revokes the access and returns the pages. So an
- * access at any other time is a fault, as on a GPU.
+ * A node that allocates memory has a fixed address, so its address range is reserved when the node is created (Linux provides each
+ * page at its first access). When the node runs, devices get access to the range; when a free node runs, they lose it, and the
+ * pages are returned. As on a GPU, accesses at other times are faults.
  *
  *     node is added   launch        alloc runs          free runs              graph is destroyed
  *     ──┼───────────────┼──────────────┼───────────────────┼──────────────────────┼──
@@ -116,10 +116,10 @@ static void run_allocate(struct op *op)
 		soft_op_end(op, CUDA_ERROR_OUT_OF_MEMORY);
 		return;
 	}
-	if (m->is_live) /* only with CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH: allocate the same memory again */
+	if (m->is_live) /* with CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH: drop the contents, and allocate again */
 		soft_graph_memory_drop(m->allocation);
 	else
-		m->refs++; /* this reference exists until the memory is freed, because the graph may be destroyed earlier */
+		m->refs++; /* the live memory holds a reference until it is freed, because the graph may be destroyed earlier */
 	soft_graph_memory_set_live(m, true);
 	soft_op_end(op, CUDA_SUCCESS);
 }
@@ -233,7 +233,7 @@ EXPORT CUresult cuDeviceGetGraphMemAttribute(CUdevice dev, CUgraphMem_attribute 
 	return CUDA_SUCCESS;
 }
 
-/* The maximum sizes are the only values that can be set, and only to 0: each then restarts at the current size. */
+/* Only the maximum sizes can be set, and only to 0: each then restarts at the current size. */
 EXPORT CUresult cuDeviceSetGraphMemAttribute(CUdevice dev, CUgraphMem_attribute attribute, void *value)
 {
 	struct device *d;

@@ -18,8 +18,8 @@ uint64_t soft_graph_memory_blocks(const struct device *d)
 	return (d->graph_live_bytes + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
 }
 
-/* Change the number of live bytes, and raise the bytes used and reserved: a GPU keeps freed memory mapped for the next launches until
- * cuDeviceGraphMemTrim(), which therefore counts as used and reserved. */
+/* Change the number of live bytes, and raise the numbers of used and reserved bytes if necessary.  They never fall here, because a
+ * GPU keeps freed memory for the next launches until cuDeviceGraphMemTrim(). */
 static void count_live(struct device *d, int64_t bytes)
 {
 	uint64_t *n = d->graph_memory;
@@ -52,7 +52,7 @@ void soft_graph_memory_unmap(struct allocation *a)
 	munmap((void *)(uintptr_t)a->base, soft_graph_memory_rounded(a->bytes));
 }
 
-/* Return the pages to the system, so that their contents are lost. */
+/* Return the pages to the system; their contents are lost. */
 void soft_graph_memory_drop(const struct allocation *a)
 {
 	madvise((void *)(uintptr_t)a->base, soft_graph_memory_rounded(a->bytes), MADV_DONTNEED);

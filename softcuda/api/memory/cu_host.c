@@ -12,8 +12,8 @@ enum {
 			 CU_MEMHOSTREGISTER_READ_ONLY,
 };
 
-/* Map all pages of the memory now.  The lock is not needed, because no other thread has the address yet.  Before
- * Linux 5.14 madvise() fails, and each page is mapped at its first access. */
+/* Map all pages now, which is faster than a page fault for each.  No lock is needed, because no other thread knows the address yet.
+ * Before Linux 5.14 madvise() fails, and pages are mapped at their first access. */
 static void populate_allocated(void *memory, size_t bytes)
 {
 	uintptr_t from = (uintptr_t)memory & ~((uintptr_t)sysconf(_SC_PAGESIZE) - 1);
@@ -51,7 +51,7 @@ EXPORT CUresult cuMemFreeHost(void *memory)
 	return soft_free_at((uintptr_t)memory, FREED_BY(ALLOC_HOST));
 }
 
-/* True when host memory of cuMemCreate is mapped at address. */
+/* Returns true if host memory of cuMemCreate is mapped at an address. */
 static bool is_mapped_host_memory(const void *address)
 {
 	const struct mapping *m = soft_mapping_at((uintptr_t)address);
@@ -102,7 +102,7 @@ static CUresult populate_registered(void *memory, size_t bytes, unsigned flags)
 
 	if (__builtin_add_overflow((uintptr_t)memory, bytes, &end))
 		return CUDA_ERROR_INVALID_VALUE;
-	/* memory of an I/O device, or Linux before 5.14: only check that the memory is mapped */
+	/* memory of an I/O device cannot be populated, and Linux before 5.14 has no call for it: only check that the memory is mapped */
 	if (flags & CU_MEMHOSTREGISTER_IOMEMORY || madvise((void *)from, 0, advice))
 		return !msync((void *)from, end - from, MS_ASYNC)
 			       ? CUDA_SUCCESS
@@ -176,7 +176,7 @@ EXPORT CUresult cuMemHostUnregister(void *memory)
 	if (!memory || r != CUDA_ERROR_INVALID_VALUE)
 		return r;
 	soft_lock();
-	known = soft_allocation_at((uintptr_t)memory); /* true: the address is inside a registered region, but not at its start */
+	known = soft_allocation_at((uintptr_t)memory); /* true: the address is inside a registered range, but not its start */
 	soft_unlock();
 	return known ? r : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
 }

@@ -1,4 +1,4 @@
-/* cu_managed.c — managed memory: host memory that the CPU and every device may access at any time. */
+/* cu_managed.c — managed memory: host memory that the CPU and all devices may access at any time. */
 #include "softcuda/api/memory/cu_managed_internal.h"
 
 #include <sched.h>
@@ -30,7 +30,7 @@ static CUresult find_range(CUdeviceptr address, size_t bytes, bool split, struct
 
 /* ---- locations -------------------------------------------------------------------------------- */
 
-/* Check a location and store it; if its type ignores the id, store the id 0. */
+/* Check a location, and store it in *out; the id is set to 0 if locations of this type ignore it. */
 static CUresult check_location(CUmemLocation l, bool nodes_too, CUmemLocation *out)
 {
 	int kind = (int)l.type;
@@ -53,7 +53,7 @@ static CUresult check_location(CUmemLocation l, bool nodes_too, CUmemLocation *o
 	return CUDA_SUCCESS;
 }
 
-/* Return the location of a device ordinal, for the older calls, which have an ordinal as parameter. */
+/* Return the location for a device ordinal, which the older calls have as a parameter. */
 static CUmemLocation location_of(CUdevice device)
 {
 	return device == CU_DEVICE_CPU ? (CUmemLocation){ .type = CU_MEM_LOCATION_TYPE_HOST }
@@ -69,7 +69,7 @@ static CUresult check_advice(CUmem_advise advice, CUmemLocation l, CUmemLocation
 	case CU_MEM_ADVISE_SET_READ_MOSTLY:
 	case CU_MEM_ADVISE_UNSET_READ_MOSTLY:
 	case CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION:
-		return CUDA_SUCCESS; /* the location is ignored */
+		return CUDA_SUCCESS; /* advice of this kind ignores the location */
 	case CU_MEM_ADVISE_SET_PREFERRED_LOCATION:
 		return check_location(l, true, out);
 	case CU_MEM_ADVISE_SET_ACCESSED_BY:
@@ -145,7 +145,7 @@ EXPORT CUresult cuMemRangeGetAttribute(void *data, size_t data_bytes, CUmem_rang
 
 /* ---- calls in stream order, which move no pages --------------------------------------------------- */
 
-/* Queue an operation without work, so that the call is ordered with the other work of the stream; the caller holds the lock. */
+/* Queue an operation without work, which orders the call with the other work of the stream.  The caller holds the lock. */
 static CUresult queue_nothing(struct stream *s, const char *call)
 {
 	struct op *op;
@@ -193,7 +193,7 @@ EXPORT CUresult cuMemPrefetchAsync(CUdeviceptr address, size_t bytes, CUdevice d
 	return cuMemPrefetchAsync_v2(address, bytes, location_of(device), 0, stream);
 }
 
-/* Ranges of managed memory; location k belongs to the ranges [index[k], index[k + 1]).  n_locations 0: there are no locations. */
+/* Ranges of managed memory; location k is for the ranges [index[k], index[k + 1]).  n_locations 0: no locations were given. */
 struct batch {
 	const CUdeviceptr *address;
 	const size_t *bytes;
@@ -248,7 +248,7 @@ EXPORT CUresult cuMemPrefetchBatchAsync(CUdeviceptr *address, size_t *bytes, siz
 	return queue_batch(&(struct batch){ address, bytes, n, location, index, n_locations }, flags, stream, "cuMemPrefetchBatchAsync");
 }
 
-/* Changes no bytes, which is allowed because the contents of discarded memory are unspecified. */
+/* Leaves the bytes unchanged, which is allowed because the contents of discarded memory are unspecified. */
 EXPORT CUresult cuMemDiscardBatchAsync(CUdeviceptr *address, size_t *bytes, size_t n, unsigned long long flags, CUstream stream)
 {
 	return queue_batch(&(struct batch){ .address = address, .bytes = bytes, .n = n }, flags, stream, "cuMemDiscardBatchAsync");

@@ -1,11 +1,11 @@
-/* cu_managed_internal.h — the advice and prefetch location that a program set for each part of managed memory.  CPU and kernels use
- * the same pages, so advice and prefetches move nothing; they are stored because programs can query them. */
+/* cu_managed_internal.h — the advice and the prefetch location for each part of managed memory.  The CPU and kernels use the same
+ * pages, so advice and prefetches move nothing; they are stored only because programs can query them. */
 #ifndef GPULOAD_SOFTCUDA_API_MEMORY_CU_MANAGED_INTERNAL_H
 #define GPULOAD_SOFTCUDA_API_MEMORY_CU_MANAGED_INTERNAL_H
 
 #include "softcuda/api/memory/cu_memory_internal.h"
 
-/* a part of managed memory: from its offset to the offset of the next span */
+/* a range of managed memory, which ends where the next span begins */
 struct managed_span {
 	size_t offset; /* offset in the allocation; a multiple of the page size */
 	bool read_mostly;
@@ -24,8 +24,8 @@ struct managed_range {
 	struct managed_span *first, *end;
 };
 
-/* Find the spans of [address, address + bytes) in a (which may be NULL), rounded to whole pages. split: divide the spans at both
- * ends, so that the result can be changed; else they may extend beyond the range. CUDA_ERROR_INVALID_VALUE: not managed memory. */
+/* Find the spans that contain [address, address + bytes), rounded to whole pages, in the allocation a (may be NULL).  split: divide the
+ * first and last span at the ends of the range, so that the result can be changed.  CUDA_ERROR_INVALID_VALUE: not managed memory. */
 CUresult soft_managed_find(const struct allocation *a, CUdeviceptr address, size_t bytes, bool split, struct managed_range *out);
 /* Store the value of one attribute of the spans in the caller's memory. */
 CUresult soft_managed_attribute(const struct managed_range *r, CUmem_range_attribute attribute, void *data, size_t data_bytes);

@@ -1,4 +1,4 @@
-/* cu_managed_range.c — divide managed memory into spans with the same advice, and query their attributes. */
+/* cu_managed_range.c — divides managed memory into spans with the same advice, and queries their attributes. */
 #include "softcuda/api/memory/cu_managed_internal.h"
 
 #include <stdlib.h>
@@ -40,7 +40,7 @@ static size_t span_at(const struct managed *m, size_t offset)
 	return i;
 }
 
-/* Divide a span, unless a span begins at offset already; *index receives the span that begins there.  Returns false if out of memory. */
+/* Divide a span, unless a span begins at the offset; *index is set to the span that begins there.  Returns false if out of memory. */
 static bool split_at(struct managed *m, size_t offset, size_t *index)
 {
 	size_t i = span_at(m, offset);
@@ -119,7 +119,7 @@ static int is_read_mostly(const struct managed_range *r)
 	return 1;
 }
 
-/* List the devices with the advice for all spans, then the CPU (the order of cuda-bindings' tests), then CU_DEVICE_INVALID. */
+/* List the devices that have the advice for all spans, then the CPU (cuda-bindings' tests expect this order), then CU_DEVICE_INVALID. */
 static void list_users(const struct managed_range *r, int *list, size_t n)
 {
 	uint32_t devices = UINT32_MAX;

@@ -1,5 +1,5 @@
-/* cu_memory.c — allocations: host memory that is added to the engine's table of the memory that kernels may access.
- * A device pointer is the host address, so unified addressing needs no translation. */
+/* cu_memory.c — allocations: host memory, which is entered into the engine's table of memory that kernels may access. A device
+ * pointer is the host address, so unified addressing needs no translation. */
 #include "softcuda/api/memory/cu_memory_internal.h"
 
 #include <limits.h>
@@ -35,7 +35,7 @@ static const char *call_name(enum allocation_kind kind)
 	return labels[kind];
 }
 
-/* Returns true if the allocation counts towards the device's allocated bytes.  Memory of another process counts only there. */
+/* Returns true if the allocation counts in the device's allocated bytes.  Memory of another process counts only in that process. */
 static bool is_counted(const struct allocation *a)
 {
 	return a->kind == ALLOC_DEVICE || (a->pool && a->pool->device);
@@ -48,8 +48,8 @@ bool soft_is_on_host(const struct allocation *a)
 	return a->kind == ALLOC_HOST || a->kind == ALLOC_REGISTERED;
 }
 
-/* Return the devices (bit d: device d) that may access the memory that cuMemAlloc allocated in the context. These are the device of
- * the context, and the devices of contexts that called cuCtxEnablePeerAccess for that context. */
+/* Return the devices that may access memory of cuMemAlloc in this context, as a mask (bit d: device d): the context's device, and
+ * the devices of contexts that called cuCtxEnablePeerAccess for this context. */
 static uint32_t peer_devices(const struct context *owner)
 {
 	uint32_t devices = UINT32_C(1) << owner->device->ordinal;
@@ -121,14 +121,14 @@ void soft_update_pool_rights(const struct pool *p)
 	}
 }
 
-/* Returns true for large allocations of cuMemAlloc: they occupy whole GPU pages, which contain nothing else. */
+/* Returns true for large allocations of cuMemAlloc, which share no GPU page with other allocations. */
 static bool has_own_pages(const struct allocation *a)
 {
 	return a->kind == ALLOC_DEVICE && a->bytes >= 2 * HUGE_PAGE;
 }
 
-/* Return the number of bytes after an allocation that kernels may access: a GPU allocates blocks of DEVICE_ALIGN bytes, for large
- * allocations pages of HUGE_PAGE bytes, and for host memory whole CPU pages. 0 if memcheck must find such accesses. */
+/* Return the number of bytes after an allocation that kernels may access, because a GPU allocates blocks of DEVICE_ALIGN bytes, of
+ * HUGE_PAGE bytes for large allocations, and whole CPU pages for host memory; 0 if memcheck must find such accesses. */
 static uint64_t padding_of(const struct allocation *a)
 {
 	const bool is_host_page = a->kind == ALLOC_HOST || a->kind == ALLOC_MANAGED || a->kind == ALLOC_GRAPH || a->kind == ALLOC_VARIABLE;
@@ -175,8 +175,8 @@ CUresult soft_allocation_enter(struct context *ctx, struct allocation *a, unsign
 	return CUDA_SUCCESS;
 }
 
-/* Allocate the pages of a. No two allocations of cuMemAlloc share a page, because cuIpcGetMemHandle replaces the pages of an
- * allocation by those of a file. Large allocations request huge pages: the first access to 64 MiB took 15 ms instead of 128 ms. */
+/* Allocate the pages of a.  Allocations of cuMemAlloc share no pages, because cuIpcGetMemHandle moves the pages of one allocation
+ * to a file.  Large allocations get huge pages: with them, the first access to 64 MiB took 15 ms instead of 128 ms. */
 static bool allocate_pages(struct allocation *a)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), align = page, zone = gpul_memcheck_red_zone(a->bytes);
@@ -193,11 +193,11 @@ static bool allocate_pages(struct allocation *a)
 	a->base = base + zone;
 	a->block_bytes = bytes;
 	if (align == HUGE_PAGE)
-		madvise((void *)(uintptr_t)a->base, bytes, MADV_HUGEPAGE); /* only a hint, so failure does not matter */
+		madvise((void *)(uintptr_t)a->base, bytes, MADV_HUGEPAGE); /* a hint: its failure does not matter */
 	return true;
 }
 
-/* Replace the pages of a->shared by private pages, so that another allocation can use them.  Returns false if out of memory. */
+/* Replace the shared pages by private ones, so that the addresses can be used for another allocation.  Returns false if out of memory. */
 static bool unshare_pages(struct allocation *a)
 {
 	bool restored = mmap((void *)(uintptr_t)a->base, a->shared->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
@@ -208,7 +208,7 @@ static bool unshare_pages(struct allocation *a)
 	return restored;
 }
 
-/* Free the pages of a.  When unshare_pages() fails, the block is leaked, because it must not be used again. */
+/* Free the pages of a.  If unshare_pages() fails, the block is leaked, because its pages are still shared. */
 static void free_pages(struct allocation *a)
 {
 	void *memory = (void *)(uintptr_t)a->base;
@@ -454,7 +454,7 @@ CUresult soft_free_at(uint64_t address, unsigned kinds)
 	a = soft_allocation_at(address);
 	if (a)
 		soft_context_wait(a->ctx);
-	a = soft_allocation_at(address); /* look it up again: another thread may have freed it while the lock was released */
+	a = soft_allocation_at(address); /* search again: another thread may have freed the memory while the lock was released */
 	if (a && a->base == address && a->graph && kinds & FREED_BY(ALLOC_DEVICE) && a->graph->will_be_live && a->graph->is_live) {
 		a->graph->will_be_live = false;
 		soft_graph_memory_set_live(a->graph, false);
@@ -480,7 +480,7 @@ EXPORT CUresult cuMemFree_v2(CUdeviceptr address)
 
 	if (address)
 		return soft_free_at(address, FREED_BY(ALLOC_DEVICE) | FREED_BY(ALLOC_ASYNC) | FREED_BY(ALLOC_MANAGED));
-	r = soft_enter(&ctx); /* nothing to free, but the context must be valid */
+	r = soft_enter(&ctx); /* address 0: there is nothing to free, but the context must be valid */
 	if (!r)
 		soft_unlock();
 	return r;
@@ -500,7 +500,7 @@ EXPORT CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
 	*total_bytes = (size_t)soft.memory_bytes;
 	*free_bytes = (size_t)(soft.memory_bytes - ctx->device->allocated_bytes);
 	soft_unlock();
-	/* In a control group (a container), the memory of all its processes counts, so less than this may be free. */
+	/* In a control group (a container), the memory of all its processes counts, so less memory may be free. */
 	if (soft.in_group && gpul_memory_find_left("", &left) && left.left_bytes < *free_bytes)
 		*free_bytes = (size_t)left.left_bytes;
 	return CUDA_SUCCESS;

@@ -9,30 +9,30 @@
 
 /* clang-format off */
 enum allocation_kind { ALLOC_DEVICE, ALLOC_HOST, ALLOC_REGISTERED, ALLOC_ASYNC, ALLOC_IPC, ALLOC_MANAGED, ALLOC_GRAPH,
-	ALLOC_VARIABLE };  /* a managed variable of a module: never freed by the program */
+	ALLOC_VARIABLE };  /* a managed variable of a module: never freed by the application */
 /* clang-format on */
 
 #define MEMORY_TYPE_MANAGED ((CUmemAllocationType)2) /* CU_MEM_ALLOCATION_TYPE_MANAGED, which <cuda.h> of CUDA 12 lacks */
 
-/* Memory that is allocated in stream order.  A destroyed pool is freed with its last allocation. */
+/* A memory pool, for allocations in stream order.  A destroyed pool is freed with its last allocation. */
 struct pool {
 	void *handle;          /* handle of the pool; NULL: the pool was destroyed */
 	struct device *device; /* NULL: the memory is not on a device */
 	CUmemLocation location;
 	CUmemAllocationType type;
 	bool is_default;
-	uint32_t readers, writers; /* bit d: device d may use the memory; the pool's own device is not listed */
-	int no_reuse[3];           /* settings for the reuse of freed memory; not 0: off (cu_pool_attribute.c) */
+	uint32_t readers, writers; /* bit d: device d may read or write the memory; the pool's own device always may, and is not included */
+	int no_reuse[3];           /* settings for the reuse of freed memory; not 0: no reuse (cu_pool_attribute.c) */
 	uint64_t threshold;        /* value of CU_MEMPOOL_ATTR_RELEASE_THRESHOLD */
 	uint64_t max_bytes;        /* limit of all allocations together; 0: no limit */
 	uint64_t bytes;            /* bytes that are allocated now */
-	uint64_t high[2];          /* maximum bytes since the attributes RESERVED_MEM_HIGH, USED_MEM_HIGH were set to 0 */
+	uint64_t high[2];          /* maximum of `bytes` since RESERVED_MEM_HIGH, or USED_MEM_HIGH, was set to 0 */
 	unsigned n_allocations;
-	struct pool_file *file; /* the file with the memory, if the pool can be exported or was imported (cu_pool_file.c); or NULL */
+	struct pool_file *file; /* file with the memory, if the pool can be exported or was imported (cu_pool_file.c); else NULL */
 };
 
 struct allocation {
-	struct link link; /* link in context->allocations; of an ALLOC_VARIABLE in module->managed */
+	struct link link; /* link in context->allocations; for an ALLOC_VARIABLE, in module->managed */
 	void *handle;     /* identifies the allocation in the engine's range table */
 	struct context *ctx;
 	struct device *device;   /* the device of ctx; ALLOC_IPC: the device of the memory */
@@ -40,20 +40,20 @@ struct allocation {
 	struct managed *managed; /* advice for managed memory (cu_managed_range.c); NULL: other memory */
 	enum allocation_kind kind;
 	unsigned flags;            /* CU_MEMHOSTALLOC_* or CU_MEMHOSTREGISTER_* */
-	struct arena_block *block; /* the block of an arena that contains the memory; or NULL */
+	struct arena_block *block; /* the block of the arena that contains the memory; NULL: not in an arena */
 	size_t block_bytes;        /* size of the block, which starts at base */
 	uint64_t base;
 	size_t bytes; /* size that the caller requested */
 	uint64_t id;
 	bool sync_memops;
-	bool free_is_queued;        /* cuMemFreeAsync is queued */
-	struct ipc_file *shared;    /* the file with the pages (cu_ipc_memory.c); NULL: private pages */
+	bool free_is_queued;        /* cuMemFreeAsync was called, but has not freed the memory yet */
+	struct ipc_file *shared;    /* the file that contains the pages (cu_ipc_memory.c); NULL: the pages are private */
 	unsigned char ipc_id[16];   /* ALLOC_IPC: the id of the owner's file */
 	struct graph_memory *graph; /* ALLOC_GRAPH: the memory of the graph's node; else NULL */
 	unsigned n_opened;          /* ALLOC_IPC: calls of cuIpcOpenMemHandle without cuIpcCloseMemHandle */
 	struct link in_file;        /* link in pool->file->allocations, in the order of the offsets */
-	size_t offset;              /* offset in that file */
-	unsigned exported;          /* row + 1 in the file's table of exported allocations; 0: none */
+	size_t offset;              /* offset in pool->file */
+	unsigned exported;          /* index + 1 of the allocation's row in the file's table of exports; 0: not exported */
 };
 
 /* ---- cu_memory.c --------------------------------------------------------------------------- */
@@ -61,21 +61,21 @@ struct allocation {
 #define FREED_BY(kind) (1u << (kind))
 /* Free the allocation that starts at address, if it is of one of the kinds.  The caller does not hold the lock. */
 CUresult soft_free_at(uint64_t address, unsigned kinds);
-/* Explain to the user and to memcheck why a call that frees these kinds cannot free the address; the caller holds the lock. */
+/* Report to the user and to memcheck why a call that frees these kinds cannot free the address.  The caller holds the lock. */
 CUresult soft_refuse_free(const char *call, uint64_t address, unsigned kinds);
 void soft_allocation_free(struct allocation *a); /* the caller holds the lock */
-/* Add the address range of a to the engine's table of memory that kernels of ctx may access; the caller holds the lock. */
+/* Enter the address range of a into the engine's table of memory that kernels may access, for ctx.  The caller holds the lock. */
 CUresult soft_allocation_enter(struct context *ctx, struct allocation *a, unsigned range_flags);
 CUresult soft_allocate(struct context *ctx, enum allocation_kind kind, size_t bytes, unsigned flags,
 		       struct allocation **out); /* the caller holds the lock */
-/* Like soft_allocate(), but from pool p, which need not be the current pool of the context's device. */
+/* Like soft_allocate(), but from pool p instead of the current pool of the context's device. */
 CUresult soft_pool_allocate(struct pool *p, struct context *ctx, size_t bytes, struct allocation **out);
-/* Register a managed variable of a module, whose memory the program owns, and append it to `list`. */
+/* Register a managed variable of a module, whose memory belongs to the decoded program, and append it to `list`. */
 CUresult soft_variable_enter(struct context *ctx, uint64_t base, size_t bytes, struct link *list);
 void soft_variable_free(struct allocation *a);
 /* Update which devices may use the pool's allocations; the caller holds the lock. */
 void soft_update_pool_rights(const struct pool *p);
-/* Returns true if attribute queries for the allocation's addresses report host memory. */
+/* Returns true if queries for the allocation's addresses report host memory. */
 bool soft_is_on_host(const struct allocation *a);
 /* Update which devices may use the context's allocations; the caller holds the lock. */
 void soft_update_peers(struct context *owner);
@@ -84,7 +84,7 @@ struct allocation *soft_allocation_at(uint64_t address);
 
 /* ---- cu_range.c: checks whether a call may use memory.  The caller holds the lock ----------------------------------------- */
 
-/* where the memory must be: the location that the call requires */
+/* the memory that the call requires */
 enum side { SIDE_HOST, SIDE_DEVICE, SIDE_ANY, SIDE_ARRAY };
 
 struct range_use {
@@ -97,12 +97,12 @@ struct range_use {
 
 /* Returns true if [address, address + bytes) is within an allocation, a variable, or mappings without a gap between them. */
 bool soft_is_known(uint64_t address, size_t bytes);
-/* Check that a copy or fill may use the memory. *known (may be NULL) is set to the result of soft_is_known(); false: the range is the
- * program's own memory. *can_vanish (may be NULL): the program can unmap the memory or never mapped it, so the access must be
- * guarded. CUDA_ERROR_INVALID_VALUE, with a reason: the range starts inside an allocation and ends outside, or was freed, is only
- * reserved, or may not be read or written. */
+/* Check that a copy or fill may use the range.  *known (may be NULL) is set to the result of soft_is_known(): false if the range is
+ * the application's own memory.  *can_vanish (may be NULL) is set to true if the application can unmap the memory, so that accesses
+ * must be guarded.  CUDA_ERROR_INVALID_VALUE, with a message: the range starts in an allocation and ends outside, was freed, is
+ * only reserved, or may not be read or written. */
 CUresult soft_check_range(const struct range_use *u, bool *known, bool *can_vanish);
-/* Like soft_check_range(), but without a message; repeats the check when a queued operation runs. */
+/* Like soft_check_range(), but without a message; called again when a queued operation runs. */
 bool soft_range_is_valid(const struct range_use *u);
 /* Returns true if device d may write to all these bytes, for which soft_is_known() has returned true. */
 bool soft_may_fill(const struct device *d, uint64_t address, size_t bytes);
@@ -115,10 +115,10 @@ void soft_peer_forget(struct context *ctx);
 /* ---- cu_graph_memory.c: the caller holds the lock -------------------------------------------- */
 
 struct graph_memory {
-	unsigned refs;                 /* number of references: one for each node, operation and caller, and one while the memory is live */
-	struct allocation *allocation; /* owned; NULL: freed with its context */
+	unsigned refs;                 /* references: one for each node, operation and caller, and one while the memory is live */
+	struct allocation *allocation; /* owned; NULL: it was freed together with its context */
 	bool is_live;                  /* devices may access the memory now */
-	bool will_be_live;             /* devices may access the memory after all work that is queued now */
+	bool will_be_live;             /* devices may access the memory after all work that is queued now has ended */
 	bool is_freed_by_node;
 	uint32_t readers, writers; /* devices that may read and that may write the memory; bit d: device d */
 	CUDA_MEM_ALLOC_NODE_PARAMS params;
@@ -136,10 +136,10 @@ extern const struct op_kind soft_graph_alloc_kind, soft_graph_free_kind;
 CUresult soft_graph_memory_new(struct context *ctx, const CUDA_MEM_ALLOC_NODE_PARAMS *params, struct graph_memory **out);
 void soft_graph_memory_unref(struct graph_memory *m);
 struct graph_memory *soft_graph_memory_at(uint64_t address); /* NULL: no such memory starts there */
-bool soft_graph_memory_fits(const struct graph_memory *m);   /* false: the device has not enough free memory */
-/* Create an operation of this kind for the memory; s NULL: the operation is the work of a graph node. */
+bool soft_graph_memory_fits(const struct graph_memory *m);   /* false: the device has not enough free memory now */
+/* Create an operation of this kind for the memory; s NULL: as the work of a graph node. */
 CUresult soft_graph_memory_work(const struct op_kind *kind, struct stream *s, struct graph_memory *m, struct op **out);
-/* Calls in a stream that is capturing: cuMemAllocAsync, and cuMemFreeAsync of a graph's memory. */
+/* Implement cuMemAllocAsync, and cuMemFreeAsync for memory of a graph, in a stream that is capturing. */
 CUresult soft_graph_memory_capture(struct stream *s, size_t bytes, CUdeviceptr *out);
 CUresult soft_graph_memory_free_async(struct stream *s, struct graph_memory *m);
 void soft_graph_memory_free(struct graph_memory *m);
@@ -161,12 +161,12 @@ struct pool *soft_current_pool(struct device *d);
 void soft_pool_add(struct pool *p, size_t bytes);
 void soft_pool_subtract(struct pool *p, size_t bytes);
 bool soft_pool_is_imported(const struct pool *p);
-/* Create a pool for the memory file of another process; the pool takes over `file`. */
+/* Create a pool for `file`, the file of another process's pool; the new pool takes over `file`. */
 CUresult soft_pool_import(const CUmemLocation *location, struct pool_file *file, CUmemoryPool *out);
 /* Create the file of a pool that can be exported. */
 CUresult soft_pool_file_create(struct pool *p);
 void soft_pool_file_free(struct pool_file *f); /* accepts NULL */
-/* Map new memory of the pool's file for a, whose size the caller has set; or unmap the memory of a. */
+/* Map new memory of the pool's file for a, whose size is set; or unmap the memory of a. */
 CUresult soft_pool_file_map(struct pool *p, struct allocation *a);
 void soft_pool_file_unmap(struct allocation *a);
 
@@ -182,13 +182,13 @@ struct copy { /* a copy in up to three dimensions; pitches are in bytes */
 	const char *src;
 	size_t width_bytes, height, depth;
 	size_t dst_pitch, src_pitch, dst_slice, src_slice;
-	size_t dst_bytes, src_bytes; /* from the first to the last byte, with the gaps between rows */
+	size_t dst_bytes, src_bytes; /* number of bytes from the first to the last, including the gaps between rows */
 	enum side dst_side, src_side;
-	bool dst_known, src_known; /* true: the memory belongs to this driver, false: to the program */
-	bool can_vanish;           /* an access to at least one end must be guarded: see soft_check_range() */
-	bool is_waited_for; /* the call that queued the copy waits for it and returns its error, so an error does not fail the context */
-	struct array_memory *dst_array, *src_array; /* the array at this end; NULL: memory with an address */
-	void *staged;                               /* a private copy of the source, freed after the copy; or NULL */
+	bool dst_known, src_known; /* true: the memory belongs to this driver; false: it belongs to the application */
+	bool can_vanish;           /* accesses must be guarded, because the application can unmap the memory: see soft_check_range() */
+	bool is_waited_for; /* the call that queued the copy waits and returns its error, so an error is not a fault of the context */
+	struct array_memory *dst_array, *src_array; /* the array that is the source or destination; NULL: memory with an address */
+	void *staged;                               /* a private copy of the source, freed after the copy; NULL: none */
 };
 
 struct copy_op {
@@ -198,8 +198,8 @@ struct copy_op {
 
 struct fill {
 	char *dst;
-	size_t bytes;                /* from the first to the last byte, with the gaps between rows */
-	size_t width, height, pitch; /* width in elements */
+	size_t bytes;                /* number of bytes from the first to the last, including the gaps between rows */
+	size_t width, height, pitch; /* the width is in elements, the pitch in bytes */
 	unsigned element_bytes;
 	uint32_t value;
 	bool can_vanish;
@@ -213,7 +213,7 @@ struct fill_op {
 extern const struct op_kind soft_copy_kind, soft_fill_kind;
 
 void soft_copy_ends(const struct copy *c, struct range_use *dst, struct range_use *src);
-/* Copy the bytes now.  CUDA_ERROR_INVALID_VALUE, with a reason: memory of the program is unmapped or protected. */
+/* Copy the bytes now.  CUDA_ERROR_INVALID_VALUE, with a message: memory of the application is unmapped or protected. */
 CUresult soft_move_rows(const struct copy *c);
 
 /* ---- cu_copy.c, cu_copy_peer.c, cu_fill.c: also used by the generated _ptds calls ----------------- */
@@ -222,7 +222,7 @@ CUresult soft_move_rows(const struct copy *c);
 enum when { QUEUED, WAITED_FOR, STAGED };
 
 CUresult soft_copy(CUstream stream, uint64_t dst, enum side dst_side, uint64_t src, enum side src_side, size_t bytes, enum when when);
-/* Check and queue a copy; an end with SIDE_ARRAY is in an array and was checked earlier.  The caller holds the lock. */
+/* Check and queue a copy.  A source or destination with SIDE_ARRAY is in an array, and was checked before.  The caller holds the lock. */
 CUresult soft_queue_copy(struct stream *s, struct copy *c, enum side dst_side, enum side src_side, enum when when);
 /* Check a copy, and create the work of a graph node; the caller holds the lock. */
 CUresult soft_copy_new(const CUDA_MEMCPY3D_v2 *c, struct op **out);
@@ -253,13 +253,13 @@ static inline struct copy_end end_on_host(const void *address)
 CUresult soft_copy_array(CUstream stream, struct copy_end dst, struct copy_end src, size_t bytes, enum when when);
 
 CUresult soft_copy_3d_peer(CUstream stream, const CUDA_MEMCPY3D_PEER *c);
-/* Check a fill in ctx and create its operation; s NULL: for a graph node.  *out NULL: nothing to fill.  The caller holds the lock. */
+/* Check a fill in ctx, and create its operation; s NULL: for a graph node.  *out NULL: nothing to fill.  The caller holds the lock. */
 CUresult soft_fill_new(struct context *ctx, struct stream *s, const struct fill *f, struct op **out);
 CUresult soft_fill(CUstream stream, CUdeviceptr dst, size_t pitch, unsigned element_bytes, uint32_t value, size_t width, size_t height);
 
 /* ---- cu_value.c --------------------------------------------------------------------------------- */
 
-/* Create the work of a node that waits for values of words, and writes words.  The caller holds the lock, and releases *out. */
+/* Create the work of a node that waits until words have given values, or writes words.  The caller holds the lock, and releases *out. */
 CUresult soft_values_work(const CUDA_BATCH_MEM_OP_NODE_PARAMS *params, struct op **out);
 CUstreamBatchMemOpParams *soft_values_of_work(const struct op *work, unsigned *n); /* the list belongs to the work */
 

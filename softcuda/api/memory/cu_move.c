@@ -1,4 +1,4 @@
-/* cu_move.c — the work of queued copies and fills. */
+/* cu_move.c — executes queued copies and fills. */
 #include "softcuda/api/memory/cu_memory_internal.h"
 
 #include "softcuda/api/stream/cu_order_internal.h"
@@ -12,7 +12,7 @@
 
 enum { ADDRESS_TEXT_BYTES = 200 };
 
-/* Load `bytes` bytes, with one instruction if the address is aligned, because a program can copy a counter while a kernel increments it. */
+/* Load some bytes, with one instruction if the address is aligned, because a kernel may increment a counter while it is copied. */
 static uint64_t load_word(const char *src, size_t bytes)
 {
 	uint64_t word = 0;
@@ -68,7 +68,7 @@ static void copy_rows(void *copy)
 	}
 }
 
-/* Call work(arg), guarded against faults if can_vanish.  Returns false if it accessed unmapped or protected memory, at *address. */
+/* Call work(arg), guarded against faults if can_vanish.  Returns false after an access to unmapped or protected memory, at *address. */
 static bool move_bytes(void (*work)(void *arg), void *arg, bool can_vanish, uint64_t *address)
 {
 	if (!can_vanish) {
@@ -97,7 +97,7 @@ static void fill_row(const struct fill *f, char *row)
 {
 	char pattern[4];
 
-	memcpy(pattern, &f->value, sizeof pattern); /* correct because GPUs and this CPU are little-endian */
+	memcpy(pattern, &f->value, sizeof pattern); /* takes the low bytes of the value, because GPUs and this CPU are little-endian */
 	if (f->width == 1)
 		store_word(row, pattern, f->element_bytes);
 	else if (f->element_bytes == 1)
@@ -154,7 +154,7 @@ void soft_copy_ends(const struct copy *c, struct range_use *dst, struct range_us
 	*src = (struct range_use){ "copy", "source", (uintptr_t)c->src, c->src_bytes, c->src_side, false };
 }
 
-/* Check the memory of an operation again after it waited, because the memory may have been freed or unmapped meanwhile. */
+/* Check again the memory of an operation that had to wait, because the memory may have been freed or unmapped meanwhile. */
 static bool is_allowed(const struct copy *c)
 {
 	struct range_use dst, src;
@@ -170,7 +170,7 @@ static void fail_unmapped(struct op *op)
 	soft_op_end(op, CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-/* End an operation that has accessed an unmapped address.  If the call that queued it has already returned, its context fails. */
+/* End an operation that accessed unmapped or protected memory.  If the call that queued it has already returned, the context fails. */
 static void fail_access(struct op *op, bool is_waited_for, uint64_t address)
 {
 	char where[ADDRESS_TEXT_BYTES], text[ADDRESS_TEXT_BYTES + 80];
@@ -220,7 +220,7 @@ static void release_copy(struct op *op)
 	soft_array_memory_release(c->src_array);
 }
 
-/* Give a duplicate of an operation its own references to the arrays.  It has no staged source, because only queued copies have one. */
+/* Give the copy of an operation its own references to the arrays.  Only graph nodes are copied, and their source is never staged. */
 static bool share_arrays(struct op *op)
 {
 	struct copy *c = &CONTAINER(op, struct copy_op, op)->copy;

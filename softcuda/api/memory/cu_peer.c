@@ -2,7 +2,7 @@
  *
  *     context A (device 0) ── cuCtxEnablePeerAccess(B) ──> kernels of A may access allocations of B
  *
- * All devices share one memory.  So this file only records which contexts have permission; without it a kernel faults, as on a GPU. */
+ * All devices share one memory, so only permissions are recorded.  A kernel without permission faults, as on a GPU. */
 #include "softcuda/api/memory/cu_memory_internal.h"
 
 static bool has_peer(const struct context *ctx, const struct context *peer)
@@ -35,7 +35,7 @@ void soft_peer_forget(struct context *ctx)
 	}
 }
 
-/* Find both contexts of a call; the lock is held on success. */
+/* Find the current context and the context of a peer; the lock is held on success. */
 static CUresult enter_with_peer(CUcontext handle, struct context **ctx, struct context **peer)
 {
 	CUresult r = soft_enter(ctx);
@@ -123,7 +123,7 @@ EXPORT CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attrib
 		*value = 1;
 		return CUDA_SUCCESS;
 	case CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK:            /* rank 0 is the best */
-	case CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED: /* false: a texture object can be used only in its own context */
+	case CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED: /* 0: a texture object can be used only in its own context */
 		*value = 0;
 		return CUDA_SUCCESS;
 	default:

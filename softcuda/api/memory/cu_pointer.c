@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* The memory at an address: an allocation or a mapping of cuMemMap; if both are NULL, a variable of a module. */
+/* What an address belongs to: an allocation, or a mapping of cuMemMap; if both are NULL, a variable of a module. */
 struct address_info {
 	bool found;
 	gpul_exec_range range;
@@ -35,7 +35,7 @@ static unsigned access_flags(const struct address_info *w, const struct device *
 	return CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
 }
 
-/* Store the pointer with which the device (or the CPU) accesses the memory; without access, store 0 and return an error. */
+/* Store the pointer by which the device (or the CPU) accesses the memory; if it cannot access the memory, store 0 and return an error. */
 static CUresult put_pointer(void *data, CUdeviceptr address, bool reachable)
 {
 	if (!reachable) {
@@ -51,7 +51,7 @@ static bool is_managed(const struct allocation *a)
 	return a && a->managed;
 }
 
-/* Return the types of handles that can export the memory. */
+/* Return the handle types by which the memory can be exported. */
 static unsigned long long handle_types(const struct address_info *w)
 {
 	if (w->m)
@@ -71,7 +71,7 @@ static int ordinal_of(const struct address_info *w, const struct context *ctx)
 	return w->a ? w->a->device->ordinal : ctx->device->ordinal;
 }
 
-/* Begin a query.  No context needs to be current: *current is then NULL, and attributes that depend on it are refused. */
+/* Begin a query.  If no context is current, *current is NULL, and only attributes that need a context are refused. */
 static CUresult enter_query(struct context **current)
 {
 	CUresult r = soft_lock_initialised();
@@ -88,7 +88,7 @@ static CUresult enter_query(struct context **current)
 	return r;
 }
 
-/* Returns true if the value depends on the current context's device.  A module's variable belongs to its own context only. */
+/* Returns true if the attribute needs a current context.  For a module's variable, this includes the attributes of its context. */
 static bool needs_context(CUpointer_attribute attribute, const struct address_info *w)
 {
 	switch ((int)attribute) {
@@ -191,7 +191,7 @@ EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute,
 	return r;
 }
 
-/* Return the size of an attribute's value; cuPointerGetAttributes sets that many bytes to 0 for an unknown address. */
+/* Return the size of an attribute's value, which cuPointerGetAttributes sets to 0 for an unknown address. */
 static size_t value_bytes(CUpointer_attribute attribute)
 {
 	switch ((int)attribute) {
@@ -209,7 +209,7 @@ static size_t value_bytes(CUpointer_attribute attribute)
 	}
 }
 
-/* If the address belongs to no allocation, this call stores zeros and succeeds. */
+/* If an address belongs to no allocation, the call stores zeros and succeeds. */
 EXPORT CUresult cuPointerGetAttributes(unsigned int n, CUpointer_attribute *attributes, void **data, CUdeviceptr address)
 {
 	struct context *ctx;

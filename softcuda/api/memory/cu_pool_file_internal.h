@@ -14,7 +14,7 @@
 #include <fcntl.h>
 
 struct export_row {
-	uint64_t serial; /* number of the export, from 1 in each pool; 0: the row is free */
+	uint64_t serial; /* number of the export, counted from 1 in each pool; 0: the row is free */
 	uint64_t offset, bytes;
 };
 
@@ -28,17 +28,17 @@ struct pool_file {
 	int fd;
 	bool imported;
 	size_t bytes;             /* size of the file */
-	uint64_t id;              /* the file's inode: the same in all processes, and unique to the pool */
+	uint64_t id;              /* inode of the file, which is the same in all processes and identifies the pool */
 	struct export_row *table; /* the first bytes of the file, mapped */
 	uint64_t last_serial;
-	struct link allocations; /* in a pool of this process ordered by offset; in an imported pool unordered */
+	struct link allocations; /* sorted by offset; in an imported pool unsorted */
 };
 
-/* Create *out for the file fd; *out then owns fd.  The caller holds the lock. */
+/* Create *out, which owns the descriptor fd of the file.  The caller holds the lock. */
 CUresult soft_pool_file_open(int fd, size_t bytes, bool imported, struct pool_file **out);
 /* Map the part of the file at a->offset. */
 CUresult soft_pool_file_map_part(const struct pool_file *f, struct allocation *a);
-/* Map the allocation that *from describes, which the pool's owner exported (cuMemPoolExportPointer).  The caller holds the lock. */
+/* Map the allocation that the owner of the pool exported by cuMemPoolExportPointer; `from` describes it.  The caller holds the lock. */
 CUresult soft_pool_import_pointer(struct context *ctx, struct pool *p, const CUmemPoolPtrExportData *from, CUdeviceptr *out);
 
 #endif

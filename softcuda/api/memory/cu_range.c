@@ -5,7 +5,7 @@
  *     it ends outside              ├───────┤     refused, whatever follows the allocation
  *     program's memory                       ├───┤   a copy may use it; the access is guarded, because it may be unmapped
  *
- * Only mappings of cuMemMap that follow each other without a gap are one range, as on an H200; adjacent allocations are not. */
+ * As on an H200, adjacent mappings of cuMemMap count as one range, but adjacent allocations do not. */
 #include "softcuda/api/memory/cu_memory_internal.h"
 #include "softcuda/exec/exec_arena_internal.h"
 
@@ -20,7 +20,7 @@ static bool is_mapping(const gpul_exec_range *r)
 	return soft_handle_find(HANDLE_MAPPING, r->owner);
 }
 
-/* Find the end of the memory that the call may use, starting at r; do not search beyond `end`. */
+/* Find the end of the allocation r, or of the adjacent mappings that begin with r; do not search beyond `end`. */
 static uint64_t end_of_memory(const gpul_exec_range *r, uint64_t end)
 {
 	gpul_exec_range last = *r, next;
@@ -44,14 +44,14 @@ static bool range_allows(const gpul_exec_range *range, bool write)
 {
 	const struct mapping *m = soft_handle_find(HANDLE_MAPPING, range->owner);
 
-	/* Writing is refused for memory that was registered as read-only, for a graph's conditions, and for the error names that
-	 * kernels read. Writing to the constants of modules is allowed, because kernels and copies write to them. */
+	/* Read-only memory is memory that was registered as such, the conditions of graphs, and the error names that kernels read.
+	 * Constants of modules are writable, because kernels and copies write to them. */
 	if (write && range->flags & GPUL_EXEC_MEM_READ_ONLY)
 		return false;
 	return !m || (!m->memory->multicast && soft_mapping_allows(m, write));
 }
 
-/* Returns true if the CPU or some device may read (or write) each part of the range that is memory of this driver. */
+/* Returns true if the CPU or some device may read (or write) all memory of this driver in the range. */
 static bool may_copy(uint64_t address, uint64_t end, bool write)
 {
 	gpul_exec_range range;
@@ -64,8 +64,8 @@ static bool may_copy(uint64_t address, uint64_t end, bool write)
 	return true;
 }
 
-/* Returns true if memory of the program, which ends at `end`, extends into an allocation. *r: on entry, the next range of the table
- * after its start. Ranges that the program has registered do not count, because they are its own memory. */
+/* Returns true if a range of the application's memory, which ends at `end`, extends into an allocation.  *r: the first entry of the
+ * engine's table after the start of the range.  Registered ranges do not count, because they are the application's memory. */
 static bool runs_into(uint64_t end, gpul_exec_range *r)
 {
 	do {
@@ -81,7 +81,7 @@ static bool runs_into(uint64_t end, gpul_exec_range *r)
 
 enum verdict { MEMORY_IS_KNOWN, MEMORY_OF_PROGRAM, ENDS_OUTSIDE, RUNS_INTO, IS_NONE, IS_FREED, IS_RESERVED, HAS_NO_RIGHT };
 
-/* Classify a range.  *r: the allocation in which it starts (MEMORY_IS_KNOWN, ENDS_OUTSIDE, HAS_NO_RIGHT), or into which it extends. */
+/* Classify a range.  *r is set to the allocation in which the range starts, or (RUNS_INTO) into which it extends. */
 static enum verdict examine(const struct range_use *u, gpul_exec_range *r)
 {
 	uint64_t end;
@@ -138,7 +138,7 @@ static void explain(const struct range_use *u, enum verdict v, const gpul_exec_r
 	}
 }
 
-/* Returns true for memory of the program, which can unmap or protect it at any time. */
+/* Returns true for memory that the application can unmap or protect at any time. */
 static bool is_used_by_program(const gpul_exec_range *r)
 {
 	const struct allocation *a = soft_handle_find(HANDLE_ALLOCATION, r->owner);
@@ -179,7 +179,7 @@ bool soft_may_fill(const struct device *d, uint64_t address, size_t bytes)
 
 	while (address < end && gpul_exec_memory_find(soft.memory, address, &range)) {
 		const struct allocation *a = soft_handle_find(HANDLE_ALLOCATION, range.owner);
-		/* A launch allocates the memory of a graph, but nodes that fill it are added earlier: use the rights that it will have. */
+		/* Nodes that fill a graph's memory are added before a launch allocates it, so use its future access rights. */
 		uint32_t denied = a && a->graph ? ~a->graph->writers : range.denied | range.unwritable;
 
 		if (denied >> d->ordinal & 1)

@@ -1,7 +1,7 @@
-/* cu_value.c — wait in stream order until a word of memory has a value, and write words: cuStreamWaitValue32 and its variants.
+/* cu_value.c — cuStreamWaitValue32 and its variants: wait in stream order until a word of memory has a given value, and write words.
  *
- * An operation that must wait is put in a list. The thread "gpul-values", which is created for the first such operation, polls
- * the words in the list, because any kernel, copy or CPU store can change them. */
+ * An operation that must wait is put in a list.  The thread "gpul-values", which is created for the first such operation, polls the
+ * words, because any kernel, copy or CPU store can change them. */
 #include "softcuda/api/memory/cu_memory_internal.h"
 #include "softcuda/exec/guard_internal.h"
 #include "softcuda/exec/observer_internal.h"
@@ -104,7 +104,7 @@ static void report_lost_word(const struct range_use *word, uint64_t address)
 	soft_report_fault(text);
 }
 
-/* Execute the list from v->at on, until a wait is not satisfied yet.  Returns true if the list has ended, or if *fault is set. */
+/* Execute the entries from v->at on, until a wait is not satisfied.  Returns true if all were executed, or *fault is set. */
 static bool continue_list(struct value_op *v, CUresult *fault)
 {
 	*fault = v->op.ctx->fault;
@@ -117,7 +117,7 @@ static bool continue_list(struct value_op *v, CUresult *fault)
 		uint64_t address;
 
 		if (kind == CU_STREAM_MEM_OP_BARRIER || kind == CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES)
-			continue; /* a barrier does nothing here: every write is immediately visible to all threads and devices */
+			continue; /* a barrier has no effect: all threads and devices see every write immediately */
 		if (!soft_range_is_valid(&word)) {
 			soft_report_fault(
 				"a queued wait for a value, or write of a value, uses memory that was freed, unmapped or protected before it ran");
@@ -147,7 +147,7 @@ static void poll_waiting(void)
 			continue;
 		list_remove(&v->in_waiting);
 		soft_op_finish(&v->op, fault);
-		next = waiting.next; /* read it now: while the lock was released, the list may have changed */
+		next = waiting.next; /* read here, because the list may have changed while the lock was released */
 	}
 }
 
@@ -253,7 +253,7 @@ static CUresult check_value(const CUstreamBatchMemOpParams *p)
 	return soft_check_range(&use, NULL, NULL);
 }
 
-/* Create one operation that executes the n entries of a list, which is copied.  If s is NULL, the operation is for a graph node. */
+/* Create one operation that executes the n entries of a list, which is copied; s NULL: for a graph node. */
 static CUresult make_values(struct stream *s, unsigned n, CUstreamBatchMemOpParams *list, unsigned flags, struct op **out)
 {
 	struct value_op *v;
@@ -320,7 +320,7 @@ static CUresult one_value(CUstream stream, CUstreamBatchMemOpType operation, CUd
 	CUstreamBatchMemOpParams p;
 
 	memset(&p, 0, sizeof p);
-	p.waitValue.operation = operation; /* waitValue and writeValue have their members at the same offsets */
+	p.waitValue.operation = operation; /* the members of waitValue and writeValue have the same offsets */
 	p.waitValue.address = address;
 	p.waitValue.value64 = value;
 	p.waitValue.flags = flags;

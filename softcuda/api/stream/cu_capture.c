@@ -17,7 +17,7 @@
 
 #include <stdlib.h>
 
-static struct link captures = { &captures, &captures }; /* captures that have not ended */
+static struct link captures = { &captures, &captures }; /* captures in progress */
 static _Thread_local CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
 CUstreamCaptureMode soft_capture_exchange_mode(CUstreamCaptureMode mode)
@@ -96,7 +96,7 @@ CUresult soft_capture_check_legacy(struct stream *s)
 		 : r;
 }
 
-/* Returns true if the mode of the capture forbids unsafe calls on this thread (CUDA Driver API, cuThreadExchangeStreamCaptureMode). */
+/* Returns true if the capture's mode forbids unsafe calls on this thread (CUDA Driver API, cuThreadExchangeStreamCaptureMode). */
 static bool forbids_unsafe_calls(const struct capture *c)
 {
 	if (c->thread == soft_thread_id())
@@ -170,8 +170,8 @@ CUresult soft_capture_begin(struct stream *s, CUstreamCaptureMode mode, struct g
 	return CUDA_SUCCESS;
 }
 
-/* Check that the stream that began the capture waits for all other streams: each last node of another stream (a tip) has a node that
- * waits for it. Nodes that the program added (cuStreamUpdateCaptureDependencies) are exempt, because NCCL records events that way. */
+/* Check that the stream that began the capture waits for all other streams: some node waits for each last node (tip) of another
+ * stream.  Nodes added by cuStreamUpdateCaptureDependencies are exempt, because NCCL passes event record nodes to that call. */
 static CUresult check_joined(const struct capture *c)
 {
 	for (struct link *i = c->streams.next; i != &c->streams; i = i->next) {
@@ -186,7 +186,7 @@ static CUresult check_joined(const struct capture *c)
 	return CUDA_SUCCESS;
 }
 
-/* End the capture; return its graph or free it. */
+/* End the capture; *out receives its graph, or the graph is freed. */
 static void end_capture(struct capture *c, struct graph **out)
 {
 	while (!list_empty(&c->streams))
@@ -236,7 +236,7 @@ void soft_capture_leave(struct stream *s)
 
 /* ---- captured work ------------------------------------------------------------------------------------ */
 
-/* Add a node, whose work is op, to the graph of the capture. */
+/* Add a node with the work op to the graph of the capture. */
 static CUresult add_captured(struct op *op)
 {
 	struct stream *s = op->stream;
@@ -306,7 +306,7 @@ CUresult soft_capture_record(struct stream *s, struct event *e)
 	return CUDA_SUCCESS;
 }
 
-/* Check that s may wait for an event of capture `theirs` (NULL: the event was not captured). */
+/* Check that s may wait for an event that was recorded in the capture `theirs`; NULL: the event was not captured. */
 static CUresult check_wait_event(struct stream *s, struct capture *theirs)
 {
 	struct capture *ours = s->capture;
@@ -352,13 +352,13 @@ CUresult soft_capture_wait(struct stream *s, struct event *e)
 	struct capture *theirs = e->captured ? e->captured->capture : NULL;
 	CUresult r;
 
-	/* As on an H200, an event that was never recorded counts as complete, so s does not wait. */
+	/* an event that was never recorded counts as complete, as on an H200, so there is nothing to wait for */
 	if (s->capture && !theirs && !e->recorded && !soft_shared_event_is_remote(e->shared))
 		return s->capture->is_invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS;
 	r = check_wait_event(s, theirs);
 	if (r)
 		return r;
-	if (!s->capture) { /* a fork: s joins the capture */
+	if (!s->capture) { /* a fork: waiting for the event makes s join the capture */
 		s->capture = theirs;
 		list_append(&theirs->streams, &s->in_capture);
 	}

@@ -1,4 +1,4 @@
-/* cu_context_event.c — cuCtxRecordEvent records an event after all work of a context; later work waits for that of cuCtxWaitEvent. */
+/* cu_context_event.c — cuCtxRecordEvent (records after all work of a context) and cuCtxWaitEvent (all later work of a context waits). */
 #include "softcuda/api/stream/cu_event_internal.h"
 #include "softcuda/api/stream/cu_order_internal.h"
 
@@ -21,7 +21,7 @@ static CUresult enter_context_event(CUcontext context, CUevent event, struct con
 	return r;
 }
 
-/* Make s wait for the queued work of its context's other streams.  As these operations wait, soft_op_submit() does not release the lock. */
+/* Make s wait for the queued work of its context's other streams.  Each marker must wait, so soft_op_submit() keeps the lock. */
 static CUresult wait_for_all_streams(struct stream *s)
 {
 	struct context *ctx = s->ctx;

@@ -1,7 +1,7 @@
-/* cu_event.c — events.  An event is a point in a stream, and the time at which the stream arrived there.
+/* cu_event.c — events.  An event marks a point in a stream, and contains the time at which the stream reached that point.
  *
- * An event refers to its newest record that has not ended.  Threads and streams that wait for the event wait
- * for that record, even when the event is recorded again meanwhile. */
+ * An event refers to the operation that last recorded it (the newest record), until this operation has ended. Threads and streams
+ * that wait for the event wait for this operation, even if the event is recorded again meanwhile. */
 #include "softcuda/api/stream/cu_graph_internal.h"
 #include "softcuda/api/stream/cu_order_internal.h"
 
@@ -109,7 +109,7 @@ EXPORT CUresult cuEventDestroy(CUevent event)
 struct record_op {
 	struct op op;
 	struct event *event; /* holds a reference */
-	bool has_ticket;     /* true when the event is shared with other processes */
+	bool has_ticket;     /* true if the event is shared with other processes */
 	uint32_t ticket;
 };
 
@@ -144,12 +144,12 @@ static void release_record(struct op *op)
 {
 	struct event *e = CONTAINER(op, struct record_op, op)->event;
 
-	if (e->pending == op) /* op is still the newest record, because the launch of its graph failed and it never ran */
+	if (e->pending == op) /* the launch of op's graph failed, so op never ran, and is still the newest record */
 		e->pending = NULL;
 	soft_event_unref(e);
 }
 
-/* Each launch of a graph copies the operation, and then the copy is the newest record of the event. */
+/* Each launch of a graph makes a copy of the operation, which becomes the newest record of the event. */
 static bool copy_record(struct op *op)
 {
 	struct record_op *record = CONTAINER(op, struct record_op, op);
@@ -220,13 +220,13 @@ CUresult soft_event_record(struct event *e, struct stream *s)
 
 /* ---- streams that wait for an event ------------------------------------------------------ */
 
-struct await {               /* an operation that waits until another process has reached its record */
+struct await {               /* the task of a thread: end `op` when another process has reached its record of the event */
 	struct op *op;       /* holds a reference */
 	struct event *event; /* holds a reference */
 	uint64_t newest;     /* ticket and slot of the record: see cu_shared_event.c */
 };
 
-/* The main function of a thread that waits for one record of another process.  Each such wait has its own thread, because they are rare. */
+/* The main function of a thread that waits for a record of another process.  Each wait has its own thread, because such waits are rare. */
 static void *await_record(void *arg)
 {
 	struct await *await = arg;
@@ -349,7 +349,7 @@ CUresult soft_stream_wait_event(struct stream *s, struct event *e)
 
 /* ---- queries and waits of the host -------------------------------------------------------- */
 
-/* Check that the program may wait for e; fail if a stream capture forbids the wait. */
+/* Check that the application may wait for e; fail if a stream capture forbids the wait. */
 static CUresult check_host_wait(struct event *e, const char *call)
 {
 	CUresult r = soft_capture_check_event(e);
@@ -366,7 +366,7 @@ EXPORT CUresult cuEventQuery(CUevent handle)
 		return r;
 	r = check_host_wait(e, "cuEventQuery");
 	if (r)
-		; /* check_host_wait() has refused the call */
+		; /* refused by check_host_wait() */
 	else if (soft_shared_event_is_remote(e->shared))
 		r = soft_shared_event_state(e->shared, soft_shared_event_newest(e->shared));
 	else
@@ -377,7 +377,7 @@ EXPORT CUresult cuEventQuery(CUevent handle)
 	return r;
 }
 
-/* Wait for the newest record, which another process made; the caller holds the lock, which is released meanwhile. */
+/* Wait for the newest record, which another process made.  The caller holds the lock, which is released during the wait. */
 static CUresult wait_for_record(struct event *e)
 {
 	uint64_t newest = soft_shared_event_newest(e->shared);
@@ -406,7 +406,7 @@ EXPORT CUresult cuEventSynchronize(CUevent handle)
 	if (!r)
 		r = soft_op_check_wait(op, "cuEventSynchronize");
 	if (r) {
-		; /* the call was refused above */
+		; /* refused above */
 	} else if (soft_shared_event_is_remote(e->shared)) {
 		r = wait_for_record(e);
 	} else if (op) {

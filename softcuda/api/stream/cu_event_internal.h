@@ -14,8 +14,8 @@ struct event {
 	struct context *ctx;
 	unsigned flags, refs;
 	bool recorded;
-	struct op *pending;             /* the operation of the newest record; NULL: it has ended */
-	struct capture_point *captured; /* the point at which the newest record was captured (cu_capture.c); NULL: it was not captured */
+	struct op *pending;             /* the operation that last recorded the event; NULL: it has ended */
+	struct capture_point *captured; /* the point of a capture at which it was last recorded (cu_capture.c); NULL: none */
 	struct shared_event *shared;    /* the state shared with other processes; NULL: not shared */
 	uint64_t time_ns;
 	struct order *order; /* vector clock of the newest record, for observers (cu_order.c) */
@@ -30,9 +30,9 @@ CUresult soft_event_record(struct event *e, struct stream *s);
 CUresult soft_stream_wait_event(struct stream *s, struct event *e);
 void soft_event_unref(struct event *e);
 struct event *soft_event_of_record(const struct op *work);
-/* Called by the run function of op: end op when the newest record of e, which another process made, has ended. */
+/* Called by the run function of op: let op end when the newest record of e, which another process made, has ended. */
 void soft_event_await(struct op *op, struct event *e);
-/* Set the state of e to one that other processes can map. */
+/* Let other processes use e: move its state to `shared`, which they can map. */
 void soft_event_share(struct event *e, struct shared_event *shared);
 
 /* ---- cu_shared_event.c: any thread, with or without the lock -------------------------------- */
@@ -42,13 +42,13 @@ extern const size_t soft_shared_event_bytes; /* size of the file of a shared eve
 CUresult soft_shared_event_attach(const struct ipc_file *file, bool is_own, struct shared_event **out);
 void soft_shared_event_close(struct shared_event *s);                        /* accepts NULL */
 const struct ipc_file *soft_shared_event_file(const struct shared_event *s); /* NULL: another process created s */
-uint32_t soft_shared_event_draw(struct shared_event *s);                     /* returns the ticket (number) of a new record */
+uint32_t soft_shared_event_draw(struct shared_event *s);                     /* returns the number (ticket) of a new record */
 void soft_shared_event_end(struct shared_event *s, uint32_t ticket, bool failed);
 bool soft_shared_event_is_remote(const struct shared_event *s); /* true: another process made the newest record */
 uint64_t soft_shared_event_newest(const struct shared_event *s);
-/* Return the state of the record `newest`.  CUDA_ERROR_NOT_READY: it has not ended; CUDA_ERROR_UNKNOWN: it has failed or can never end. */
+/* Return the state of a record.  CUDA_ERROR_NOT_READY: it has not ended; CUDA_ERROR_UNKNOWN: it failed, or its process was killed. */
 CUresult soft_shared_event_state(const struct shared_event *s, uint64_t newest);
-/* Wait until the record has ended, at most 20 ms, and return its state; the caller does not hold the lock. */
+/* Wait at most 20 ms for the record to end, and return its state.  The caller does not hold the lock. */
 CUresult soft_shared_event_wait(const struct shared_event *s, uint64_t newest);
 
 #endif

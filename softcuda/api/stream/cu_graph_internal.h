@@ -1,4 +1,4 @@
-/* cu_graph_internal.h — graphs (nodes of work, and for each node the nodes that it waits for) and captures, which build graphs.
+/* cu_graph_internal.h — graphs, which consist of nodes that wait for other nodes, and stream captures, which build graphs.
  *
  *     stream  ── tips ──┐                        a capture adds a node for each operation; the node waits for the
  *     capture ── graph ─┴─ node ── work (op)     stream's tips and becomes its only tip
@@ -12,25 +12,25 @@
 
 struct graph_exec;
 
-/* The value of a conditional node.  Its handle is the address of `value`: kernels set it with cudaGraphSetConditional. */
+/* The condition of conditional nodes.  Its handle is the address of `value`, which kernels set with cudaGraphSetConditional. */
 struct condition {
 	struct link link;     /* link in graph->conditions, until the graph is destroyed */
-	unsigned refs;        /* number of references: one for the graph, and one for each node and operation that uses the condition */
+	unsigned refs;        /* references: one for the graph, and one for each node and operation that uses the condition */
 	uint32_t *value;      /* the value, in memory that kernels may access */
-	uint32_t first_value; /* if is_assigned, each launch sets the value to this */
+	uint32_t first_value; /* if is_assigned, each launch sets the value to first_value */
 	bool is_assigned;
 	bool has_node;
 };
 
-/* An object of the program that lives as long as the graphs that use it: cuUserObjectCreate. */
+/* An object of the application that lives as long as graphs use it: cuUserObjectCreate. */
 struct user_object {
 	void *handle;
-	unsigned refs; /* references that the program and graphs hold */
+	unsigned refs; /* number of references that the application and graphs hold */
 	CUhostFn destroy;
 	void *user;
 };
 
-struct user_objects { /* the references to user objects that a graph or an executable graph holds */
+struct user_objects { /* user objects, with the number of references that a graph or an executable graph holds */
 	struct user_reference {
 		struct user_object *object;
 		unsigned count;
@@ -42,12 +42,12 @@ struct graph {
 	void *handle;
 	struct link nodes; /* the nodes, in the order of their creation */
 	size_t n_nodes;
-	struct node *owner;   /* the node that the graph belongs to; NULL: none */
-	bool is_captured_now; /* a capture is adding nodes to the graph */
-	bool is_of_program;   /* the program passed it to cuStreamBeginCaptureToGraph, so a failed capture does not destroy it */
+	struct node *owner;   /* the node to which this graph belongs, as child graph or body; NULL: none */
+	bool is_captured_now; /* true while a capture adds nodes to the graph */
+	bool is_of_program;   /* passed to cuStreamBeginCaptureToGraph, so the graph is not destroyed if the capture fails */
 	struct link conditions;
 	struct user_objects objects;
-	const struct graph_exec *only_exec; /* the executable graph if only one may exist; else NULL */
+	const struct graph_exec *only_exec; /* the only executable graph, if only one may exist; else NULL */
 };
 
 struct node {
@@ -60,9 +60,9 @@ struct node {
 	struct op *work;      /* holds a reference; NULL: an empty node, a child graph or a conditional node */
 	struct graph *child;  /* owned; NULL: no child graph */
 	struct node_list waits_for;
-	size_t n_dependents;           /* number of nodes that wait for this one */
+	size_t n_dependents;           /* number of nodes that wait for this node */
 	void **arguments;              /* list of pointers for cuGraphKernelNodeGetParams; NULL: none */
-	CUlaunchAttribute *attributes; /* the launch attributes that the program has set; or NULL */
+	CUlaunchAttribute *attributes; /* the launch attributes that the application has set; or NULL */
 	size_t n_attributes;
 	struct condition *condition; /* holds a reference; NULL: not a conditional node */
 	CUgraphConditionalNodeType condition_type;
@@ -71,17 +71,17 @@ struct node {
 	unsigned n_bodies;
 	size_t first, last; /* used only by graph/cu_exec.c */
 	struct node *copy;  /* used only by soft_graph_clone() */
-	bool is_captured;   /* true: captured from a stream; false: added by the program */
+	bool is_captured;   /* true: added by a capture; false: added by the application */
 	bool is_sorted;     /* used only by soft_graph_sort() */
 };
 
 struct capture {
-	struct link link; /* link in the list of captures that have not ended */
-	unsigned refs;    /* number of references: one for all its streams, and one for each event recorded in it */
+	struct link link; /* link in the list of captures in progress */
+	unsigned refs;    /* references: one for all streams of the capture, and one for each event recorded in it */
 	bool has_ended;
-	bool is_invalid; /* an operation was refused: cuStreamEndCapture will fail */
+	bool is_invalid; /* a call was refused, so cuStreamEndCapture will fail */
 	struct graph *graph;
-	struct stream *origin; /* stream of cuStreamBeginCapture */
+	struct stream *origin; /* the stream that began the capture */
 	struct link streams;
 	CUstreamCaptureMode mode;
 	uint64_t thread, id;
@@ -94,7 +94,7 @@ struct capture_point {           /* the point of a capture at which an event was
 
 /* ---- cu_stream_graph.c: the caller holds the lock -------------------------------------------------- */
 
-/* Add a node, unless the list contains it already; data NULL: all bytes of the edge data are 0.  Returns false if out of memory. */
+/* Add a node to the list, unless it is in the list.  data NULL: all bytes of its edge data are 0.  Returns false if out of memory. */
 bool soft_nodes_add(struct node_list *list, struct node *node, const CUgraphEdgeData *data);
 bool soft_nodes_have(const struct node_list *list, const struct node *node);
 void soft_nodes_remove(struct node_list *list, size_t index);
@@ -107,7 +107,7 @@ void soft_graph_free(struct graph *g);
 CUresult soft_graph_clone(const struct graph *g, struct graph **out);
 /* Returns true if the graph, or a graph in its nodes, has a node of this type. */
 bool soft_graph_has(const struct graph *g, CUgraphNodeType type);
-/* Add a node.  The graph takes over the caller's references to work and child, even on failure. */
+/* Add a node to a graph, which takes over the caller's references to work and child, even on failure. */
 CUresult soft_node_new(struct graph *g, CUgraphNodeType type, struct op *work, struct graph *child, const struct node_list *waits_for,
 		       struct node **out);
 void soft_node_free(struct node *n);
@@ -121,33 +121,33 @@ CUresult soft_graph_sort(const struct graph *g, struct node ***out);
 CUresult soft_condition_new(struct graph *g, uint32_t first_value, bool is_assigned, struct condition **out);
 struct condition *soft_condition_find(const struct graph *g, CUgraphConditionalHandle handle); /* NULL: not a condition of this graph */
 void soft_condition_release(struct condition *c);                                              /* accepts NULL */
-/* Add count references of the objects; false: out of memory, and nothing was added. */
+/* Add `count` references to an object; on failure (false: out of memory), nothing is added. */
 bool soft_user_objects_add(struct user_objects *list, struct user_object *o, unsigned count);
-bool soft_user_objects_copy(struct user_objects *to, const struct user_objects *from); /* adds one reference of each */
+bool soft_user_objects_copy(struct user_objects *to, const struct user_objects *from); /* adds one reference to each object */
 void soft_user_objects_clear(struct user_objects *list);
-/* Drop references; the last one calls the program's function in the callback thread. */
+/* Drop references.  If none is left, the callback thread calls the application's destructor. */
 void soft_user_object_release(struct user_object *o, unsigned count);
 
 /* ---- cu_capture.c: the caller holds the lock ------------------------------------------------ */
 
-/* Begin a capture.  to NULL: capture into a new graph.  Otherwise add the captured nodes to *to; the first of them wait for `after`. */
+/* Begin a capture.  to NULL: create a graph; else add the captured nodes to *to, where the first ones wait for `after`. */
 CUresult soft_capture_begin(struct stream *s, CUstreamCaptureMode mode, struct graph *to, const struct node_list *after);
 CUresult soft_capture_end(struct stream *s, struct graph **out);
 /* Record the event in the capture of s. */
 CUresult soft_capture_record(struct stream *s, struct event *e);
-/* Make s, which is capturing or joins the event's capture, wait for the event. */
+/* Make s wait for the event.  s is capturing, or joins the capture in which the event was recorded. */
 CUresult soft_capture_wait(struct stream *s, struct event *e);
-/* Change which nodes the next captured operation of s waits for. */
+/* Change the nodes for which the next captured operation of s will wait. */
 CUresult soft_capture_set_tips(struct stream *s, const struct node_list *nodes, bool add);
-/* Return CUDA_ERROR_CAPTURED_EVENT, and invalidate the capture, if the event's last record was captured: it never completes. */
+/* If the event was last recorded in a capture, it never completes: invalidate the capture, and return CUDA_ERROR_CAPTURED_EVENT. */
 CUresult soft_capture_check_event(struct event *e);
-void soft_capture_forget(struct event *e); /* call when the event is destroyed, or recorded in a stream that is not capturing */
+void soft_capture_forget(struct event *e); /* called when the event is destroyed, or recorded in a stream that is not capturing */
 /* Set the calling thread's capture mode, and return the previous mode. */
 CUstreamCaptureMode soft_capture_exchange_mode(CUstreamCaptureMode mode);
 
 /* ---- cu_stream_event_node.c: the caller holds the lock --------------------------------------------- */
 
-/* Create the work of a node that records an event or waits for one; the work holds a reference to the event. */
+/* Create the work of a node that records an event, or waits for one; the work holds a reference to the event. */
 CUresult soft_event_record_work(struct event *e, struct op **out);
 CUresult soft_event_wait_work(struct event *e, struct op **out);
 struct event *soft_event_of_work(const struct op *work);

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Move the event's state into a page that other processes can map; if its newest record has not ended, that record gets ticket 1. */
+/* Move the event's state to a page that other processes can map.  If its newest record has not ended, the record gets ticket 1. */
 static CUresult share_event(struct event *e)
 {
 	struct shared_event *shared;

@@ -1,9 +1,9 @@
 /* cu_order.c — happens-before between the operations of streams, for observers of kernels (softcuda/tools).
  *
- * The queue forgets work that has ended. But an observer must know whether later work had to wait for that work: two launches of
- * different streams can race even if one of them happened to end before the other began. So each operation gets a number in its
- * stream and a vector clock: for each other stream, the number of the last operation that it comes after. Without observers,
- * nothing is recorded. The host comes after everything that it has waited for; all its threads count as one. */
+ * Observers look for races: launches in different streams can race even if one happens to end before the other begins. So they need to
+ * know which operations an operation had to wait for, even after those have ended. For this, operations are numbered in each stream, and
+ * each operation has a vector clock: for each other stream, the number of the last operation that it comes after. Without observers, no
+ * clocks are recorded. All host threads share one clock, which includes all operations that the host has waited for. */
 #include "softcuda/api/stream/cu_order_internal.h"
 
 #include <stdlib.h>
@@ -52,7 +52,7 @@ static void add_facts(struct order *to, const struct order *from)
 		add_fact(to, from->fact[k].stream, from->fact[k].number);
 }
 
-/* Create a vector clock with room for n facts (entries); NULL: out of memory, so that an observer sees less order than there is. */
+/* Create a vector clock with room for n facts (entries).  NULL: out of memory; observers then assume less ordering than there is. */
 static struct order *new_order(size_t n)
 {
 	struct order *o = calloc(1, sizeof *o + (n + 1) * sizeof o->fact[0]);
@@ -105,7 +105,7 @@ void soft_order_set(struct order **to, struct order *from)
 
 /* ---- operations -------------------------------------------------------------------------------------------------------- */
 
-/* Compute the vector clock of the next operation of s: see tie_all() in cu_queue.c. */
+/* Compute the vector clock of the next operation of s, from the operations for which tie_all() (cu_queue.c) makes it wait. */
 static struct order *order_before(struct stream *s, const struct op *after)
 {
 	struct context *ctx = s->ctx;
@@ -128,7 +128,7 @@ static struct order *order_before(struct stream *s, const struct op *after)
 	return o;
 }
 
-/* Return a copy of o with the entry that makes it the clock of operation `number` of a stream. */
+/* Return a copy of the clock o with an added entry: operation `number` of the stream, to which the new clock belongs. */
 static struct order *order_at(const struct order *o, uint64_t stream, uint64_t number)
 {
 	struct order *mine = new_order((o ? o->place.n : 0) + 1);
@@ -142,7 +142,7 @@ static struct order *order_at(const struct order *o, uint64_t stream, uint64_t n
 	return mine;
 }
 
-/* Set the clocks of the operations of a graph: each is ordered only after the operations that it waits for. */
+/* Compute the clocks of the operations of a graph: each operation is ordered only after those that it waits for. */
 static void order_nodes(struct stream *s, struct op **op, size_t n, const struct op_wait *waits, size_t n_waits, struct order *before)
 {
 	for (size_t i = 0; i < n; i++) {

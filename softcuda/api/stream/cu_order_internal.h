@@ -4,18 +4,18 @@
 
 #include "softcuda/api/stream/cu_queue_internal.h"
 
-/* A vector clock, which is immutable.  NULL: unknown, or there is no observer. */
+/* A vector clock, which never changes.  NULL: unknown, or there is no observer. */
 struct order {
 	unsigned refs;
 	gpul_exec_order place; /* points to the facts below */
 	gpul_exec_order_fact fact[];
 };
 
-/* Set the clocks of operations that are being queued; the arguments are those of soft_ops_submit(). */
+/* Compute the clocks of operations that are being queued.  The parameters are those of soft_ops_submit(). */
 void soft_order_submit(struct op **op, size_t n, const struct op_wait *waits, size_t n_waits, const struct op *after);
 /* Record that the host has waited for the operation whose vector clock is o. */
 void soft_order_host(const struct order *o);
-/* Merge the clock `from` into *to, so that *to is also ordered after that operation. */
+/* Merge the clock `from` into *to: *to is then ordered after the operation of `from`, too. */
 void soft_order_join(struct order **to, const struct order *from);
 void soft_order_set(struct order **to, struct order *from);
 struct order *soft_order_ref(struct order *o); /* accepts NULL */

@@ -1,4 +1,4 @@
-/* cu_queue.c — run the operations of streams.  An operation starts when all operations that it waits for have ended.
+/* cu_queue.c — runs the operations of streams.  An operation starts when all operations that it waits for have ended.
  *
  *     stream A   copy ──> kernel ──> record E          an arrow points to the operation that waits
  *                                       │
@@ -6,12 +6,12 @@
  *     stream 0   waits for the last operation of every blocking stream; each blocking stream waits for the
  *                last operation of stream 0
  *
- * An operation that waits for nothing runs immediately in the thread that submitted it.  Any other operation runs in the
- * thread that ended the last operation it waited for: a worker of the interpreter or another caller.  So streams need
- * no threads: a kernel is only started in such a thread, and runs on the workers.  Functions of the program
+ * An operation that need not wait runs immediately, in the thread that submitted it. Other operations run in the thread that ends
+ * the last operation that they wait for: a worker of the interpreter, or a thread that called the driver. So streams have no
+ * threads of their own: such a thread only starts a kernel, which then runs on the workers. Functions of the application
  * (cuLaunchHostFunc) can block, so they run in a callback thread, which is created for the first such function.
  *
- * After a fault of the context, its operations still end in order, but do nothing. */
+ * After a fault in a context, its operations still end in order, but do no work. */
 #include "softcuda/api/stream/cu_order_internal.h"
 
 #include <stdlib.h>
@@ -24,8 +24,8 @@ struct edge {
 	struct op *op;
 };
 
-static struct link ready = { &ready, &ready };                /* operations that can run */
-static struct link host_calls = { &host_calls, &host_calls }; /* ready operations for the callback thread */
+static struct link ready = { &ready, &ready };                /* operations that need not wait any more */
+static struct link host_calls = { &host_calls, &host_calls }; /* ready operations that the callback thread runs */
 static pthread_cond_t host_call_ready = PTHREAD_COND_INITIALIZER;
 static bool callback_thread_runs;
 
@@ -71,7 +71,7 @@ void soft_op_release(struct op *op)
 
 /* ---- the graph of operations ------------------------------------------------------------- */
 
-/* Allocate all edges of an operation before adding the first one, so that the graph is unchanged when memory is exhausted. */
+/* Allocate all edges of an operation before any is added: if memory runs out, nothing has changed. */
 static struct edge *new_edges(size_t n)
 {
 	struct edge *list = NULL;
@@ -92,7 +92,7 @@ static struct edge *new_edges(size_t n)
 	return list;
 }
 
-/* Make op wait for `earlier`, unless that is NULL or has ended.  Returns how many edges this takes, 0 or 1.  op NULL: only return it. */
+/* If `earlier` has not ended, make op wait for it.  Returns the number of edges needed, 0 or 1.  op NULL: only count. */
 static size_t tie(struct op *op, struct op *earlier, struct edge **spare)
 {
 	struct edge *e;
@@ -110,7 +110,7 @@ static size_t tie(struct op *op, struct op *earlier, struct edge **spare)
 	return 1;
 }
 
-/* Make op, the next operation of stream s, wait for every operation that must run before it; op NULL: only count these operations. */
+/* Make op, the next operation of stream s, wait for all operations that must end first.  Returns their number.  op NULL: only count. */
 static size_t tie_all(struct stream *s, struct op *after, struct op *op, struct edge **spare)
 {
 	struct context *ctx = s->ctx;
@@ -175,7 +175,7 @@ void soft_op_end(struct op *op, CUresult result)
 
 /* ---- running ---------------------------------------------------------------------------- */
 
-/* Run all ready operations, and the operations that become ready meanwhile. */
+/* Run all ready operations, including those that become ready meanwhile. */
 static void run_ready(void)
 {
 	while (!list_empty(&ready)) {
@@ -217,7 +217,7 @@ void soft_op_finish(struct op *op, CUresult result)
 	run_ready();
 }
 
-/* a function for the callback thread, queued by soft_call_back() */
+/* a function that the callback thread calls as soon as it can; made by soft_call_back() */
 struct late_call {
 	struct link link;
 	CUhostFn function;
@@ -269,7 +269,7 @@ static bool have_callback_thread(void)
 	return callback_thread_runs;
 }
 
-/* If memory or threads are exhausted, the function is not called, so that an object of the program leaks. */
+/* If memory or threads are exhausted, the function is not called, and the user object that it would destroy leaks. */
 void soft_call_back(CUhostFn function, void *user)
 {
 	struct late_call *c = have_callback_thread() ? malloc(sizeof *c) : NULL;
@@ -285,7 +285,7 @@ void soft_call_back(CUhostFn function, void *user)
 
 static void add_pending(struct op *op)
 {
-	op->refs++; /* the queue's reference, which soft_op_end() drops */
+	op->refs++; /* the reference of the queue, dropped by soft_op_end() */
 	list_append(&op->ctx->pending, &op->in_context);
 	op->stream->last = op;
 	op->stream->n_pending++;
@@ -332,7 +332,7 @@ CUresult soft_ops_submit(struct op **op, size_t n, const struct op_wait *waits, 
 	for (size_t i = 0; i < n_waits; i++)
 		tie(op[waits[i].later], op[waits[i].earlier], &spare);
 	for (size_t i = 0; i < n; i++) {
-		op[i]->deferred = true; /* its call returns before it runs, so a failure can only be reported as a fault of the context */
+		op[i]->deferred = true; /* the call returns before op[i] runs, so a failure can only be a fault of the context */
 		add_pending(op[i]);
 	}
 	if (!op[0]->n_waits) {
@@ -380,7 +380,7 @@ bool soft_stream_is_busy(struct stream *s)
 	return tie_all(s, NULL, NULL, NULL) != 0;
 }
 
-/* Mark the operations that wait for marked ones.  Returns true if an operation was newly marked, in ctx or in another context. */
+/* Mark the operations of ctx and other contexts that wait for marked operations of ctx.  Returns true if a mark is new. */
 static bool mark_dependents(const struct context *ctx)
 {
 	bool changed = false;
@@ -396,7 +396,7 @@ static bool mark_dependents(const struct context *ctx)
 	return changed;
 }
 
-/* Mark operations that wait for a function of the program.  Few passes are needed, as dependents mostly come later in the list. */
+/* Mark the operations that wait for a host function.  Few passes are needed, because most operations come later in the list. */
 static void mark_host_calls(void)
 {
 	bool changed = true;
@@ -417,8 +417,8 @@ static void mark_host_calls(void)
 	}
 }
 
-/* Check that a wait can end. The callback thread calls all functions one after another, so if it waits for an operation that comes
- * after one of these functions, it waits for itself. An H200 then hangs; here the call fails with a message. */
+/* Check that a wait can end.  The callback thread calls all host functions one after another, so it must not wait for an operation
+ * that waits for one of them.  On an H200 such a wait hangs; here the call fails with a message. */
 CUresult soft_op_check_wait(struct op *op, const char *call)
 {
 	if (!op || op->ended || !soft_is_in_callback())

@@ -39,7 +39,7 @@ struct shared_event {
 	bool is_own;
 };
 
-/* the longest time in milliseconds until a waiter notices that the recording process was killed */
+/* interval at which a waiting thread checks whether the recording process was killed; in milliseconds */
 enum { POLL_MS = 20 };
 
 const size_t soft_shared_event_bytes = sizeof(struct page);
@@ -95,7 +95,7 @@ void soft_shared_event_close(struct shared_event *s)
 	if (!s)
 		return;
 	munmap(s->page, sizeof *s->page);
-	soft_ipc_close(&s->file); /* closing also drops the lock on the slot */
+	soft_ipc_close(&s->file); /* also releases the lock on the slot */
 	free(s);
 }
 
@@ -141,7 +141,7 @@ uint64_t soft_shared_event_newest(const struct shared_event *s)
 	return atomic_load(&s->page->newest);
 }
 
-/* Returns true if the process with this slot still has the event open.  fcntl() does not report locks of this process. */
+/* Returns true if the process with this slot still has the event open.  fcntl() reports only locks of other processes. */
 static bool is_alive(const struct shared_event *s, uint32_t slot)
 {
 	struct flock lock = slot_lock(slot);

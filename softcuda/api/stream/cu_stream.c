@@ -1,4 +1,4 @@
-/* cu_stream.c — find the stream of a handle, and the calls on streams.
+/* cu_stream.c — finds the stream of a handle, and implements the calls on streams.
  *
  *     0, CU_STREAM_LEGACY            one for each context; it and all blocking streams wait for each other
  *     CU_STREAM_PER_THREAD           one for each thread and context; blocking
@@ -70,7 +70,7 @@ static CUresult find_per_thread(struct context *ctx, struct stream **out)
 	return r;
 }
 
-/* Enter the current context, and find its legacy stream (for handle 0, too) or its stream of this thread. */
+/* Enter the current context, and find its legacy stream (handles 0 and CU_STREAM_LEGACY) or its stream for this thread. */
 static CUresult enter_default_stream(CUstream handle, struct context **ctx, struct stream **out)
 {
 	CUresult r = soft_enter(ctx);
@@ -105,7 +105,7 @@ CUresult soft_enter_stream(CUstream handle, struct context **ctx, struct stream 
 
 CUresult soft_enter_stream_not_in_callback(CUstream handle, struct context **ctx, struct stream **out)
 {
-	/* in a callback, soft_check_initialised() returns the error */
+	/* called in a callback, soft_check_initialised() returns the error */
 	return soft_is_in_callback() ? soft_check_initialised() : soft_enter_stream(handle, ctx, out);
 }
 
@@ -153,7 +153,7 @@ EXPORT CUresult cuStreamDestroy(CUstream stream)
 	return cuStreamDestroy_v2(stream);
 }
 
-/* Check that the program may wait for s; fail if a stream capture forbids the wait. */
+/* Check that the application may wait for s; a stream capture can forbid this. */
 static CUresult check_wait(struct stream *s, const char *call)
 {
 	CUresult r = s->capture ? soft_capture_refuse(s, call) : soft_capture_check_legacy(s);
@@ -198,7 +198,7 @@ EXPORT CUresult cuStreamSynchronize(CUstream handle)
 	if (s != ctx->legacy) {
 		soft_stream_wait(s);
 	} else if ((marker = soft_op_new(s, &soft_marker))) {
-		/* The legacy stream: queue a marker, which waits for all blocking streams, and wait for it. */
+		/* the marker waits for all blocking streams, as work of the legacy stream does */
 		r = soft_op_submit(marker, NULL);
 		if (!r)
 			soft_op_wait(marker);
@@ -212,7 +212,7 @@ EXPORT CUresult cuStreamSynchronize(CUstream handle)
 	return r;
 }
 
-/* Call the program's function.  After a fault, a function of cuStreamAddCallback gets the error; one of cuLaunchHostFunc is not called. */
+/* Call the host function.  After a fault, a function of cuStreamAddCallback gets the error; one of cuLaunchHostFunc is not called. */
 static void run_host_call(struct op *op)
 {
 	struct host_call *h = CONTAINER(op, struct host_call, op);
@@ -278,8 +278,8 @@ EXPORT CUresult cuLaunchHostFunc(CUstream stream, CUhostFn fn, void *user)
 
 /* ---- properties of a stream ------------------------------------------------------------------- */
 
-/* Enter the stream of a query. During a capture, an H200 refuses queries of the legacy stream if it includes the capturing stream,
- * and the query `refused` (NULL: none) of the capturing stream itself; both make the capture invalid. */
+/* Enter the stream of a query.  As on an H200, some queries are refused during a capture, and make the capture invalid: the query named
+ * `refused` (NULL: none) of a capturing stream, and all queries of the legacy stream if it would wait for a capturing stream. */
 static CUresult enter_property(CUstream handle, const char *refused, struct context **ctx, struct stream **out)
 {
 	CUresult r = soft_enter_stream(handle, ctx, out);

@@ -1,4 +1,4 @@
-/* cu_stream_attribute.c — attributes of streams: hints for hardware that the interpreter lacks, so they are only checked and stored. */
+/* cu_stream_attribute.c — attributes of streams, which are only checked and stored: they are hints for hardware that a CPU lacks. */
 #include "softcuda/api/stream/cu_queue_internal.h"
 
 #include <string.h>
@@ -82,7 +82,7 @@ EXPORT CUresult cuStreamSetAttribute(CUstream handle, CUstreamAttrID attribute, 
 	return r;
 }
 
-/* The priority is not copied, because it cannot change after the stream was created. */
+/* The priority is not copied, because it cannot change after the creation of a stream. */
 EXPORT CUresult cuStreamCopyAttributes(CUstream to, CUstream from)
 {
 	struct context *ctx;
@@ -102,7 +102,7 @@ EXPORT CUresult cuStreamCopyAttributes(CUstream to, CUstream from)
 	return CUDA_SUCCESS;
 }
 
-/* Written by hand: generated per-thread calls replace only the first stream argument, but here both can be the default stream. */
+/* Written by hand, because both arguments can be the default stream: scripts/per_thread.py would replace only the first. */
 EXPORT CUresult cuStreamCopyAttributes_ptsz(CUstream to, CUstream from)
 {
 	return cuStreamCopyAttributes(to ? to : CU_STREAM_PER_THREAD, from ? from : CU_STREAM_PER_THREAD);

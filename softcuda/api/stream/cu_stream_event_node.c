@@ -1,13 +1,13 @@
 /* cu_stream_event_node.c — the calls that make streams record events and wait for them, and the graph nodes that do the same.
  *
- * A launch of a graph records events immediately, as cuEventRecord does, and waits for the record that is then the newest. */
+ * When a graph is launched, its events count as recorded, as after cuEventRecord; its waits are for the newest record at that time. */
 #include "softcuda/api/stream/cu_graph_internal.h"
 #include "softcuda/api/stream/cu_order_internal.h"
 
 struct wait_op {
 	struct op op;
 	struct event *event; /* holds a reference */
-	struct op *record;   /* the record that a launch waits for; holds a reference; NULL: none */
+	struct op *record;   /* the record for which a launch waits, with a reference; NULL: none */
 };
 
 struct event *soft_event_of_work(const struct op *work)
@@ -76,7 +76,7 @@ CUresult soft_event_wait_work(struct event *e, struct op **out)
 
 /* ---- the calls ----------------------------------------------------------------------------------------- */
 
-/* Capture a node that records the event, or waits for it, when the graph runs (CU_EVENT_*_EXTERNAL). */
+/* Add a node to the capture that records the event, or waits for it, whenever the graph runs (CU_EVENT_*_EXTERNAL). */
 static CUresult capture_node(struct stream *s, struct event *e, CUresult (*make)(struct event *e, struct op **out))
 {
 	struct op *op;

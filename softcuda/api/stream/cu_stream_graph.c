@@ -1,4 +1,4 @@
-/* cu_stream_graph.c — create, copy, sort and free graphs and their nodes. */
+/* cu_stream_graph.c — creates, copies, sorts and frees graphs and their nodes. */
 #include "softcuda/api/stream/cu_graph_internal.h"
 
 #include <stdlib.h>
@@ -115,7 +115,7 @@ void soft_node_set_work(struct node *n, struct op *work)
 	n->arguments = NULL;
 }
 
-/* Free a node that no other node waits for, or whose graph is freed. */
+/* Free a node that no other node waits for, or a node of a graph that is being freed. */
 void soft_node_free(struct node *n)
 {
 	list_remove(&n->link);
@@ -246,7 +246,7 @@ static bool waits_for_sorted(const struct node *n)
 	return true;
 }
 
-/* Sort in passes: each appends the nodes whose predecessors are in the list.  In a capture, nodes are in this order: one pass is enough. */
+/* Sort in passes, each of which appends the nodes whose predecessors are in the list. Captured nodes need one pass: they are in order. */
 CUresult soft_graph_sort(const struct graph *g, struct node ***out)
 {
 	struct node **order = malloc((g->n_nodes + 1) * sizeof *order);

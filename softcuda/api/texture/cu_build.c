@@ -1,4 +1,4 @@
-/* cu_build.c — convert the descriptors of <cuda.h> to the struct texture that the interpreter reads. */
+/* cu_build.c — converts the descriptors of <cuda.h> to the struct texture that the interpreter reads. */
 #include "softcuda/api/texture/cu_texture_use_internal.h"
 #include "softcuda/api/memory/cu_memory_internal.h"
 
@@ -51,7 +51,7 @@ static CUresult set_format(struct texture *t, CUarray_format format, unsigned ch
 	return CUDA_SUCCESS;
 }
 
-/* Convert the format of a view; CUresourceViewFormat lists each type with 1, 2 and 4 channels. */
+/* Convert the format of a view.  CUresourceViewFormat lists each type of channel with 1, 2 and 4 channels. */
 static CUresult view_format(CUresourceViewFormat view, CUarray_format *format, unsigned *channels)
 {
 	static const uint8_t formats[] = { CU_AD_FORMAT_UNSIGNED_INT8, CU_AD_FORMAT_SIGNED_INT8,    CU_AD_FORMAT_UNSIGNED_INT16,
@@ -232,7 +232,7 @@ CUresult soft_bound_new(const CUDA_RESOURCE_DESC *resource, const CUDA_TEXTURE_D
 		r = build_pitch(resource, flags, &b->texture);
 	else
 		soft_refuse(r, "texture: resource type %d cannot be used here", (int)resource->resType);
-	if (b->texture.cube && sampler) /* for a surface, the faces of a cubemap are layers */
+	if (b->texture.cube && sampler) /* a surface treats the faces of a cubemap as layers */
 		b->texture.n_layers /= 6;
 	if (!r && sampler)
 		r = build_sampler(sampler, &b->texture);

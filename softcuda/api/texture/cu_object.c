@@ -21,7 +21,7 @@ static CUresult find_object(struct context *ctx, uint64_t handle, enum texture_k
 void soft_texture_free(struct texture_use *u)
 {
 	if (u->reference)
-		gpul_texture_bind(u->handle, NULL); /* the handle itself belongs to the module, so only unbind it */
+		gpul_texture_bind(u->handle, NULL); /* unbind only: the handle belongs to the module's reference */
 	else
 		gpul_texture_remove(u->handle);
 	soft_handle_free(u->reference);
@@ -93,7 +93,7 @@ EXPORT CUresult cuSurfObjectCreate(CUsurfObject *out, const CUDA_RESOURCE_DESC *
 	return r;
 }
 
-/* Wait for the context's work first, like cuMemFree, because running kernels can use the object. */
+/* Destroy an object after the context's work has ended, like cuMemFree, because running kernels can use the object. */
 static CUresult destroy_object(uint64_t handle, enum texture_kind kind)
 {
 	struct context *ctx;
@@ -105,7 +105,7 @@ static CUresult destroy_object(uint64_t handle, enum texture_kind kind)
 	r = find_object(ctx, handle, kind, &u);
 	if (!r) {
 		soft_context_wait(ctx);
-		r = find_object(ctx, handle, kind, &u); /* look it up again: another thread may have destroyed it meanwhile */
+		r = find_object(ctx, handle, kind, &u); /* search again: another thread may have destroyed the object meanwhile */
 	}
 	if (!r)
 		soft_texture_free(u);
@@ -170,7 +170,7 @@ EXPORT CUresult cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC *out, CUt
 
 	if (r)
 		return r;
-	*out = u->view; /* all zeros if there is no view: NVIDIA documents an error, but its driver 580 succeeds */
+	*out = u->view; /* zeros if there is no view: NVIDIA documents an error, but its driver 580 succeeds */
 	soft_unlock();
 	return CUDA_SUCCESS;
 }

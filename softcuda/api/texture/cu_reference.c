@@ -1,6 +1,6 @@
-/* cu_reference.c — texture and surface references of modules: handles that the program binds to an array or to memory.
+/* cu_reference.c — texture and surface references of modules: handles that the application binds to an array or to memory.
  *
- * A call that changes a reference waits for the context's work, so that earlier launches read the old binding. */
+ * A call that changes a reference first waits for the context's work, because earlier launches must still use the old binding. */
 #include "softcuda/api/code/cu_code_internal.h"
 #include "softcuda/api/stream/cu_queue_internal.h"
 #include "softcuda/api/texture/cu_texture_use_internal.h"
@@ -34,7 +34,7 @@ static CUresult new_reference(struct context *ctx, enum handle_kind kind, uint64
 	return CUDA_SUCCESS;
 }
 
-/* Get the reference with this name in a module; all calls with this name return the same handle. */
+/* Get the texture or surface reference with this name in a module; later calls return the same handle. */
 static CUresult get_reference(CUmodule handle, const char *name, enum handle_kind kind, void **out)
 {
 	struct context *ctx;
@@ -86,7 +86,7 @@ static CUresult enter_reference(const void *handle, enum handle_kind kind, struc
 	return CUDA_ERROR_INVALID_HANDLE;
 }
 
-/* Bind the reference again after its properties were changed, and release the lock. */
+/* Bind the memory again, because properties of the reference have changed, and release the lock. */
 static CUresult leave_changed(struct texture_use *u)
 {
 	const void *handle = u->reference;
@@ -146,7 +146,7 @@ EXPORT CUresult cuSurfRefSetArray(CUsurfref s, CUarray array, unsigned flags)
 	return flags ? CUDA_ERROR_INVALID_VALUE : bind_resource(s, HANDLE_SURFACE_REF, &r);
 }
 
-/* The address is rounded down to an aligned one; kernels must add *offset. */
+/* The address is rounded down to a valid alignment; kernels must add *offset to their coordinate. */
 EXPORT CUresult cuTexRefSetAddress_v2(size_t *offset, CUtexref t, CUdeviceptr at, size_t bytes)
 {
 	CUDA_RESOURCE_DESC d = { .resType = CU_RESOURCE_TYPE_LINEAR };

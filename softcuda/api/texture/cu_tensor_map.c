@@ -1,5 +1,5 @@
-/* cu_tensor_map.c — the calls of Tensor Map Object Management. The limits are those in the manual, and more that an H200's driver
- * checks, such as steps of dimension 0 and rows of interleaved maps (class limits of tests/gpu/tensors/tensors.py). */
+/* cu_tensor_map.c — the calls of Tensor Map Object Management.  They check the limits in NVIDIA's manual and further limits of an H200's
+ * driver, such as for the steps of dimension 0 and the rows of interleaved maps (class limits of tests/gpu/tensors/tensors.py). */
 #include <string.h>
 
 #include "softcuda/api/base/cu_state_internal.h"
@@ -10,7 +10,7 @@ _Static_assert(sizeof(CUtensorMap) == GPUL_TENSOR_MAP_BYTES, "a CUtensorMap is c
 /* The largest swizzle mode is CU_TENSOR_MAP_SWIZZLE_128B_ATOM_64B, which older headers lack; values from 4 on need sm_100. */
 enum { LAST_SWIZZLE = 6 };
 
-/* The arguments that the calls for tiled and for im2col maps share. */
+/* The arguments that the calls for tiled maps and for im2col maps have in common. */
 struct description {
 	CUtensorMapDataType type;
 	cuuint32_t rank;
@@ -44,7 +44,7 @@ static bool modes_are_possible(const struct description *t, unsigned row_bytes)
 	return !t->swizzle || t->swizzle > CU_TENSOR_MAP_SWIZZLE_128B || row_bytes <= 16u << t->swizzle;
 }
 
-/* Set the members that tiled and im2col maps share.  row: the number of elements in a row of shared memory. */
+/* Set the members that tiled and im2col maps have in common.  row: number of elements of a row in shared memory. */
 static CUresult describe(const char *call, const struct description *t, cuuint32_t row, gpul_tensor_map *m)
 {
 	const bool known = (unsigned)t->type < GPUL_TENSOR_TYPES;
@@ -76,8 +76,8 @@ static bool arguments_are_there(const CUtensorMap *map, const struct description
 	       (unsigned)t->interleave <= CU_TENSOR_MAP_INTERLEAVE_32B && (unsigned)t->swizzle <= LAST_SWIZZLE;
 }
 
-/* Write the map to the program's memory. The manual requires 64-byte alignment, but an H200's driver accepts any address, because
- * only the copy of the map that a kernel uses must be aligned. */
+/* Write the map to the application's memory.  The manual requires an alignment of 64 bytes, but an H200's driver accepts any
+ * address: only the copy that a kernel uses must be aligned. */
 static CUresult store_map(void *map, const struct description *t, const gpul_tensor_map *m)
 {
 	if ((unsigned)t->type >= GPUL_TENSOR_TYPES || t->swizzle > CU_TENSOR_MAP_SWIZZLE_128B)
@@ -98,7 +98,7 @@ EXPORT CUresult cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType typ
 	gpul_tensor_map m;
 	CUresult r;
 
-	(void)promotion; /* ignored: only a hint for the L2 cache */
+	(void)promotion; /* only a hint for the L2 cache */
 	if (!box || !arguments_are_there(map, &t))
 		return CUDA_ERROR_INVALID_VALUE;
 	r = describe("cuTensorMapEncodeTiled", &t, box[0], &m);
@@ -111,8 +111,8 @@ EXPORT CUresult cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType typ
 	return r ? r : store_map(map, &t, &m);
 }
 
-/* Check the corners of the bounding box of the pixels, which share 32 bits: all dimensions between the first and the last. They are
- * compared with the sizes of the dimensions from the second on, in an interleaved map from the first on. */
+/* Check the corners of the bounding box of pixels. The rank - 2 coordinates of a corner share 32 bits, which limits each coordinate.
+ * Coordinate d is for dimension d + 1, or d in an interleaved map. In each of these dimensions, the box must have pixels. */
 static bool corners_are_possible(const struct description *t, const int *lower, const int *upper)
 {
 	static const int limits[] = { 32768, 128, 16 };

@@ -1,6 +1,6 @@
 /* cu_multicast.c — cuMulticast*: the calls of multicast objects.
  *
- * Source: CUDA Driver API, Multicast Object Management.  Not compared with NVIDIA's driver, which needs the switch of several GPUs. */
+ * Source: CUDA Driver API, Multicast Object Management.  The calls were not compared with NVIDIA's driver, which needs an NVSwitch. */
 #include "softcuda/api/vmm/cu_multicast_internal.h"
 
 #include <stdlib.h>
@@ -82,7 +82,7 @@ EXPORT CUresult cuMulticastGetGranularity(size_t *out, const CUmulticastObjectPr
 	return CUDA_SUCCESS;
 }
 
-/* Return the multicast object of a handle; NULL, with the error in *r, if it is not one.  The caller holds the lock. */
+/* Return the multicast object of a handle; NULL: the handle is not one, and *r is the error.  The caller holds the lock. */
 static struct memory *find_multicast(CUmemGenericAllocationHandle handle, const char *call, CUresult *r)
 {
 	struct memory *m = soft_memory_find(handle);
@@ -128,7 +128,7 @@ EXPORT CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle handle, CUdevi
 	return r;
 }
 
-/* Like find_multicast(), but wait until all devices were added; then search again, because the handle may have been released meanwhile. */
+/* Like find_multicast(), after all devices were added.  Searches again after the wait, because the handle may have been released. */
 static struct memory *find_complete(CUmemGenericAllocationHandle handle, const char *call, CUresult *r)
 {
 	struct memory *m = find_multicast(handle, call, r);
@@ -165,7 +165,7 @@ static CUresult bind_memory(struct multicast *t, struct memory *memory, const st
 				   memory->prop.location.id);
 	r = soft_team_bind(t, (uint32_t)device, memory, wanted);
 	if (!r)
-		soft_team_map(t, NULL, 0); /* cuMemSetAccess reports a failure */
+		soft_team_map(t, NULL, 0); /* a failure is ignored here, and reported by cuMemSetAccess */
 	return r;
 }
 
@@ -233,8 +233,8 @@ EXPORT CUresult cuMulticastUnbind(CUmemGenericAllocationHandle handle, CUdevice 
 			       : soft_team_unbind(m->multicast, (uint32_t)device, offset, bytes);
 	}
 	if (m && !r) {
-		m->refs++;                            /* waiting releases the lock */
-		soft_team_map(m->multicast, NULL, 0); /* finds what is no longer bound */
+		m->refs++;                            /* keeps m alive, because soft_settle() releases the lock */
+		soft_team_map(m->multicast, NULL, 0); /* marks the copies that are no longer bound */
 		soft_settle(0, 0);
 		soft_team_drop_copies(m->multicast);
 		soft_memory_unref(m);

@@ -1,6 +1,6 @@
-/* cu_multicast_copies.c — the memory that is bound to a multicast object, mapped into this process.
+/* cu_multicast_copies.c — maps the memory that is bound to a multicast object into this process.
  *
- * Memory of another process is not trusted: it must be a sealed memfd of this driver that is large enough. */
+ * A binding of another process is not trusted: its memory must be a sealed memfd of this driver that is large enough. */
 #include "softcuda/api/vmm/cu_multicast_internal.h"
 
 #include <errno.h>
@@ -48,7 +48,7 @@ void soft_team_drop_copies(struct multicast *t)
 	pthread_mutex_unlock(&t->lock);
 }
 
-/* Open the memory of a binding; -1: it is gone, or not memory of this driver, or errno says why not. */
+/* Open the memfd of a binding.  -1: errno is the reason; ENOENT: it no longer exists, or is another file. */
 static int open_memory(const struct shared_binding *b)
 {
 	char path[48];
@@ -75,7 +75,7 @@ static int open_memory(const struct shared_binding *b)
 	return -1;
 }
 
-/* True: the process that bound the memory has exited.  One that closes the descriptor frees the row first. */
+/* Returns true if the process that bound the memory has ended.  A process that closes the descriptor removes the binding first. */
 static bool has_exited(const struct shared_binding *b)
 {
 	char path[48];
@@ -98,7 +98,7 @@ static bool is_valid(const struct multicast *t, const struct shared_binding *b)
 	       b->offset <= t->shared->bytes - b->bytes;
 }
 
-/* Find a copy, or one whose memory has gone. */
+/* Find the mapping of a binding; gone: find its entry without a mapping, because the memory no longer exists. */
 static struct copy *find_copy(const struct multicast *t, const struct shared_binding *b, bool gone)
 {
 	for (struct copy *c = t->copies; c; c = c->next)
@@ -107,13 +107,13 @@ static struct copy *find_copy(const struct multicast *t, const struct shared_bin
 	return NULL;
 }
 
-/* True: the process or the system has no descriptor or no memory left now; a later try can succeed. */
+/* Returns true if descriptors or memory are exhausted, so that a later attempt can succeed. */
 static bool is_shortage(int error)
 {
 	return error == EMFILE || error == ENFILE || error == ENOMEM;
 }
 
-/* Map the memory of a binding.  Returns 0, or the errno of the failure.  *at NULL: the memory has gone. */
+/* Map the memory of a binding.  Returns 0, or the errno of the failure.  *at NULL without a failure: the memory no longer exists. */
 static int map_memory(const struct shared_binding *b, uint8_t **at)
 {
 	const int fd = open_memory(b);
@@ -131,7 +131,7 @@ static int map_memory(const struct shared_binding *b, uint8_t **at)
 	return error;
 }
 
-/* Note why the memory of a binding is not mapped. */
+/* Record why the memory of a binding could not be mapped. */
 static void note_failure(struct multicast *t, const struct shared_binding *b, int error)
 {
 	t->is_short |= is_shortage(error);
@@ -196,7 +196,7 @@ static void map_bindings(struct multicast *t)
 	}
 }
 
-/* Map all bindings, unless they have not changed and all were mapped.  The caller holds t->lock. */
+/* Map the memory of all bindings; return immediately if all are mapped, and no binding has changed.  The caller holds t->lock. */
 static void refresh_copies(struct multicast *t)
 {
 	uint64_t changes = atomic_load(&t->shared->changes);

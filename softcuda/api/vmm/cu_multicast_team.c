@@ -1,6 +1,6 @@
 /* cu_multicast_team.c — the memfd of a multicast object, which processes share: its devices and bindings.
  *
- * Nothing in the memfd is trusted: a count is compared with its limit. */
+ * Other processes can write to the memfd, so its contents are checked before use, for example counts against their limits. */
 #include "softcuda/api/vmm/cu_multicast_internal.h"
 
 #include <errno.h>

@@ -1,9 +1,9 @@
-/* cu_vmm.c — reserve addresses, map memory there, unmap it.
+/* cu_vmm.c — reserves addresses, maps memory at reserved addresses, and unmaps it.
  *
  * A reservation consists of PROT_NONE pages, so that mmap() does not use the addresses for other memory.  A mapping
  * replaces these pages by the pages of a memfd, at first without access (cu_vmm_access.c).
  *
- * Source: CUDA Driver API, Virtual Memory Management; errors of unusual calls as on driver 580.159. */
+ * Source: CUDA Driver API, Virtual Memory Management; errors of unusual calls are those of driver 580.159. */
 #include "softcuda/api/vmm/cu_multicast_internal.h"
 
 #include <search.h>
@@ -16,7 +16,7 @@
 
 static void *reservations;
 
-/* Order reservations by address.  Overlapping ones compare as equal, so that the search finds the one that contains an address. */
+/* Order reservations by address.  Overlapping ones compare as equal, so a search finds the reservation that contains an address. */
 static int compare_reservations(const void *left, const void *right)
 {
 	const struct reservation *a = left, *b = right;
@@ -45,7 +45,7 @@ static void *map_inaccessible(uint64_t address, size_t bytes, int more_flags)
 	return mmap((void *)(uintptr_t)address, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | more_flags, -1, 0);
 }
 
-/* Reserve aligned addresses anywhere.  If mmap() returns an unaligned address (older kernels), map more, and unmap the two ends. */
+/* Reserve aligned addresses at any place.  If mmap() returns an unaligned address (older kernels), map more, and unmap both ends. */
 static uint64_t choose_addresses(size_t bytes, size_t align)
 {
 	void *plain = map_inaccessible(0, bytes, 0);
@@ -75,7 +75,7 @@ static uint64_t reserve_addresses(size_t bytes, size_t align, uint64_t hint)
 
 		if (there != MAP_FAILED && (uintptr_t)there == hint)
 			return hint;
-		if (there != MAP_FAILED) /* a Linux kernel without MAP_FIXED_NOREPLACE chose another address */
+		if (there != MAP_FAILED) /* an old Linux kernel, which ignores MAP_FIXED_NOREPLACE, chose another address */
 			munmap(there, bytes);
 	}
 	return choose_addresses(bytes, align);
@@ -160,7 +160,7 @@ struct mapping *soft_mapping_at(uint64_t address)
 	return soft_handle_find(HANDLE_MAPPING, range.owner);
 }
 
-/* Add m to the engine's table of ranges, without access for any device. */
+/* Enter m into the engine's table of ranges, without access for any device. */
 static CUresult enter_mapping(struct mapping *m)
 {
 	gpul_exec_range range = { .base = m->base, .bytes = m->bytes, .denied = ~0u, .remedy = "cuMemSetAccess" };
@@ -197,7 +197,7 @@ static CUresult map_memory(struct reservation *in, uint64_t base, size_t bytes, 
 	r = enter_mapping(m);
 	if (r)
 		goto free_m;
-	/* The addresses of a multicast object have no pages, because an instruction accesses the copies instead. */
+	/* a multicast object needs no pages at its addresses, because instructions access the bound memory instead */
 	if (!memory->multicast && mmap((void *)(uintptr_t)base, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, memory->fd, 0) == MAP_FAILED) {
 		r = soft_refuse(CUDA_ERROR_OUT_OF_MEMORY, "cuMemMap: mmap failed: is vm.max_map_count reached?");
 		goto leave_table;
@@ -257,7 +257,7 @@ EXPORT CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, CUmem
 	return r;
 }
 
-/* Remove the range from the engine's table before the pages, so that no kernel accesses unmapped pages: gpul_exec_machine_settle(). */
+/* Unmap m.  The range is removed from the engine's table before its pages, and gpul_exec_machine_settle() waits for running accesses. */
 static void unmap_mapping(struct mapping *m)
 {
 	gpul_exec_memory_remove(soft.memory, m->base);

@@ -4,7 +4,7 @@
  *     rights of m ──────┤
  *                        the CPU: the protection of the pages is the union of all rights
  *
- * So the CPU can store to memory that only a device may write; on a GPU this store causes a SIGSEGV. */
+ * So a CPU store succeeds if only a device may write the memory; with a GPU, such a store causes a SIGSEGV. */
 #include "softcuda/api/vmm/cu_multicast_internal.h"
 
 #include <sys/mman.h>
@@ -32,7 +32,7 @@ static CUresult check_descriptor(const CUmemAccessDesc *d)
 			   (int)d->location.type, d->location.id, soft.n_devices);
 }
 
-/* Check that the range consists of whole, adjacent mappings of memory that each location can access. */
+/* Check that the range consists of whole mappings without gaps, and that each location can access their memory. */
 static CUresult check_range(uint64_t address, size_t bytes, const CUmemAccessDesc *d, size_t n)
 {
 	uint64_t at = address, end = address + bytes;
@@ -76,7 +76,7 @@ static int page_protection(const struct mapping *m)
 	return (soft_mapping_allows(m, false) ? PROT_READ : 0) | (soft_mapping_allows(m, true) ? PROT_READ | PROT_WRITE : 0);
 }
 
-/* Change the rights of a mapping: add rights to the pages before kernels get them; remove rights from kernels before the pages. */
+/* Change the rights of a mapping: give new rights to the pages before the kernels, and take old ones from kernels before the pages. */
 static CUresult set_rights(struct mapping *m, const CUmemAccessDesc *d, size_t n)
 {
 	struct mapping wanted = *m;
@@ -96,14 +96,14 @@ static CUresult set_rights(struct mapping *m, const CUmemAccessDesc *d, size_t n
 	*m = wanted;
 	gpul_exec_memory_set_rights(soft.memory, m->base, ~m->readers, ~m->writers);
 	if (before & ~after) {
-		soft_settle((uintptr_t)pages, bytes); /* can release the lock, so another thread can free m */
+		soft_settle((uintptr_t)pages, bytes); /* may release the lock, so that another thread can free m */
 		if (has_pages)
 			mprotect(pages, bytes, after);
 	}
 	return CUDA_SUCCESS;
 }
 
-/* Find the next mapping in [*at, end) whose pages must be populated; false: there are no more. */
+/* Find the next mapping in [*at, end) whose pages must be populated; false: there is none. */
 static bool next_to_populate(uint64_t *at, uint64_t end, size_t *bytes)
 {
 	struct mapping *m;
@@ -117,8 +117,8 @@ static bool next_to_populate(uint64_t *at, uint64_t end, size_t *bytes)
 	return false;
 }
 
-/* Populate all pages of host memory created here, which is three times as fast as one page at each access; not for imported memory,
- * so that imports are fast. The lock is not held during madvise(), because unmapping the range meanwhile does no harm. */
+/* Populate the pages of host memory that this process created, which is three times as fast as a page fault for each; imports are not
+ * populated, so that they are fast.  The lock is not held during madvise(): if the range is unmapped meanwhile, madvise() only fails. */
 static void populate_range(uint64_t at, uint64_t end)
 {
 	size_t bytes;
@@ -154,7 +154,7 @@ EXPORT CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAcc
 	for (uint64_t at = address; !r && at < end;) {
 		struct mapping *m = soft_mapping_at(at);
 
-		if (!m) /* another thread has unmapped the range meanwhile */
+		if (!m) /* another thread has unmapped the range */
 			break;
 		at += m->bytes;
 		r = set_rights(m, d, n);

@@ -1,8 +1,8 @@
 /* cu_vmm_handle.c — physical memory: cuMemCreate, and the calls on its handles.
  *
- * Each allocation is a memfd, sealed so that no process can change its size while others map it.  Device memory
- * gets each page at its first access, but all its bytes are counted immediately.  Host memory gets all pages here, so
- * that cuMemCreate fails when memory is short, instead of a SIGBUS later. */
+ * Each allocation is a memfd, sealed so that no process can change its size while others map it.  Pages of device memory are
+ * allocated at their first access, although all bytes are counted immediately. Pages of host memory are allocated here, so that a
+ * lack of memory makes cuMemCreate fail, instead of causing a SIGBUS later. */
 #include "softcuda/api/vmm/cu_vmm_internal.h"
 
 #include <errno.h>
@@ -98,7 +98,7 @@ static CUresult check_request(size_t bytes, const CUmemAllocationProp *p, unsign
 
 /* ---- the pages -------------------------------------------------------------------------- */
 
-/* Place the pages of a file on a NUMA node.  mbind() needs a mapping, but the policy belongs to the file, and applies to all mappings. */
+/* Place the pages of a file on a NUMA node.  mbind() needs a mapping, but its policy is stored in the file, for all mappings. */
 static CUresult place_on_node(int fd, size_t bytes, int node)
 {
 	enum { BITS = 8 * sizeof(unsigned long), WORDS = 16 };
@@ -165,7 +165,7 @@ close_fd:
 
 /* ---- the calls -------------------------------------------------------------------------- */
 
-/* Count the bytes as allocated before the memory is created, so that two threads cannot both get the last bytes. */
+/* Count the bytes before the memory is created, so that two threads cannot both allocate the last free bytes. */
 static CUresult count_bytes(const CUmemAllocationProp *p, size_t bytes)
 {
 	struct device *d;

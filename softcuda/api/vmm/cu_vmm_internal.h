@@ -22,14 +22,14 @@ struct multicast;
 
 /* Physical memory; freed with its last reference. */
 struct memory {
-	unsigned refs; /* number of references: one for each cuMemRelease that the program must still call, and one for each mapping */
-	void *handle;  /* does not change until the memory is freed */
-	unsigned n_releases; /* calls of cuMemRelease that the program must still make; 0: the handle is invalid until retained again */
+	unsigned refs;       /* references: one for each cuMemRelease that the application must still call, and one for each mapping */
+	void *handle;        /* does not change until the memory is freed */
+	unsigned n_releases; /* calls of cuMemRelease still to be made; 0: the handle is invalid until retained again */
 	int fd;              /* the memfd; close-on-exec */
 	size_t bytes;
 	CUmemAllocationProp prop;    /* for imported memory, requestedHandleTypes is 0 */
-	bool imported;               /* true: the bytes count as allocated only in the owner's process */
-	struct multicast *multicast; /* a multicast object (cu_multicast_internal.h), owned; fd then has no memory; NULL: ordinary memory */
+	bool imported;               /* the bytes count as allocated only in the process that created the memory */
+	struct multicast *multicast; /* a multicast object (cu_multicast_internal.h), owned; NULL: ordinary memory */
 	void (*multicast_end)(struct multicast *t);
 };
 
@@ -44,33 +44,33 @@ struct mapping {
 	struct reservation *in;
 	void *handle; /* identifies the mapping in the engine's table of ranges */
 	uint64_t base;
-	size_t bytes;              /* size of the memory; less if only the beginning of a multicast object is mapped */
+	size_t bytes;              /* size of the memory; for a multicast object, size of the mapped part, which begins at its start */
 	uint64_t id;               /* the value of CU_POINTER_ATTRIBUTE_BUFFER_ID */
 	CUmemAccess_flags host;    /* access rights of the CPU */
-	uint32_t readers, writers; /* bit d: device d may read, may write */
+	uint32_t readers, writers; /* bit d: device d may read, or may write */
 	bool sync_memops;
 };
 
-/* cu_vmm_handle.c; the caller holds the lock. */
+/* Functions of cu_vmm_handle.c; the caller holds the lock. */
 void soft_memory_unref(struct memory *m);
-/* Give the program a handle of m, which it must release once; on success, that release drops the reference of the caller. */
+/* Give the application a handle of m, which it must release once.  On success, that release drops the caller's reference. */
 CUresult soft_memory_adopt(struct memory *m, CUmemGenericAllocationHandle *out);
 struct memory *soft_memory_find(CUmemGenericAllocationHandle handle);
 bool soft_numa_node_exists(int node);
-/* cu_vmm_name.c.  soft_memory_name() writes the name for new memory; false: no random id, or the name is too long. */
+/* Functions of cu_vmm_name.c.  soft_memory_name() writes the name for new memory; false: no random id, or the name is too long. */
 #define MEMORY_OF_CREATE "vmm"
 #define MEMORY_OF_POOL   "pool"
 bool soft_memory_name(const char *kind, const CUmemLocation *location, size_t bytes, char *buf, size_t buf_bytes);
 CUresult soft_memory_parse_name(const char *kind, int fd, size_t *bytes, CUmemLocation *location);
-/* cu_multicast.c: give the program a handle of an object; takes over t and fd, even on failure. */
+/* Give the application a handle of a multicast object; takes over t and fd, even on failure (cu_multicast.c). */
 CUresult soft_multicast_adopt(struct multicast *t, int fd, CUmemAllocationHandleType type, CUmemGenericAllocationHandle *out);
-/* cu_multicast_team.c: wait until all devices of a multicast object were added, as cuMemMap and cuMulticastBind* do; returns
- * immediately for other memory. The caller holds the lock, which is released during the wait. */
+/* Wait until all devices of a multicast object were added, as cuMemMap and cuMulticastBind* do; returns immediately for other
+ * memory (cu_multicast_team.c).  The caller holds the lock, which is released during the wait. */
 void soft_multicast_wait(struct memory *m);
-/* cu_vmm.c; the caller holds the lock. */
+/* Functions of cu_vmm.c; the caller holds the lock. */
 struct mapping *soft_mapping_at(uint64_t address); /* NULL: none */
 bool soft_is_reserved(uint64_t address);           /* true: cuMemAddressReserve has reserved the address */
-/* cu_vmm_access.c.  Returns true if the CPU or some device may read (or write) m.  The caller holds the lock. */
+/* Returns true if the CPU or some device may read (or write) m (cu_vmm_access.c).  The caller holds the lock. */
 bool soft_mapping_allows(const struct mapping *m, bool write);
 
 static inline bool is_host_memory(const struct memory *m)

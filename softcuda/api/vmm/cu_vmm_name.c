@@ -1,7 +1,7 @@
 /* cu_vmm_name.c — the name of a memfd, which describes the memory to a process that imports it.
  *
- * A program sends only the descriptor, so the importer reads everything else from the name of the memfd, which
- * the system shows to every process that has the descriptor:
+ * Applications send only the descriptor, so the importer gets everything else from the name of the memfd, which the system shows to
+ * every process that has the descriptor:
  *
  *     /proc/self/fd/N -> /memfd:gpuload-vmm:1:d:<UUID of the device>:<bytes>:<random id> (deleted)
  *                                             n:<NUMA node>

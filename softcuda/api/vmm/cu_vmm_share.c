@@ -1,4 +1,4 @@
-/* cu_vmm_share.c — export memory to another process as a file descriptor, and import it there.
+/* cu_vmm_share.c — exports memory as a file descriptor, and imports it in another process.
  *
  * The importer checks that the descriptor is a memfd, that its size is the size in its
  * name (cu_vmm_name.c), and that seals prevent any change of the size. */
@@ -41,7 +41,7 @@ static CUresult import_fd(int fd, CUmemGenericAllocationHandle *out)
 		r = check_file(fd, m->bytes);
 	if (r)
 		goto free_m;
-	m->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0); /* a duplicate, because the caller keeps fd */
+	m->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0); /* duplicated, because the caller keeps fd */
 	if (m->fd < 0) {
 		r = soft_refuse(CUDA_ERROR_OUT_OF_MEMORY, "import: no file descriptor is left (ulimit -n)");
 		goto free_m;

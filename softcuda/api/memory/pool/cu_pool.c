@@ -1,7 +1,7 @@
 /* cu_pool.c — memory that is allocated and freed in stream order, from a pool; and which devices may use a pool.
  *
- * An allocation is usable as soon as the call returns, which is earlier than CUDA requires; it is freed in stream order.  The
- * pool caches nothing: freed memory is returned to the system. */
+ * Memory is allocated before the call returns, which is earlier than CUDA requires, and is freed in stream order. A pool caches
+ * nothing: freed memory is returned to the system. */
 #include "softcuda/api/memory/cu_memory_internal.h"
 #include "softcuda/tools/memcheck/memcheck_internal.h"
 
@@ -26,7 +26,7 @@ static bool is_location_of_host(CUmemLocationType type)
 	return type == CU_MEM_LOCATION_TYPE_HOST || type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
 }
 
-/* Check that the location exists, and that the call does not take away the access of the pool's own location. */
+/* Check that the location exists, and that a call does not deny access to the pool's own location. */
 static CUresult check_pool_access(const struct pool *p, const CUmemAccessDesc *d)
 {
 	const struct device *user;
@@ -34,7 +34,7 @@ static CUresult check_pool_access(const struct pool *p, const CUmemAccessDesc *d
 
 	if (flags != CU_MEM_ACCESS_FLAGS_PROT_NONE && flags != CU_MEM_ACCESS_FLAGS_PROT_READ && flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (is_location_of_host(d->location.type)) /* the CPU always has access to a pool in CPU memory, and never to another pool */
+	if (is_location_of_host(d->location.type)) /* the CPU always has access to a pool in host memory, and never to other pools */
 		return !p->device && flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 	if (d->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -141,7 +141,7 @@ static CUresult allocate_in_stream(CUdeviceptr *out, size_t bytes, CUmemoryPool 
 	if (!r && p && soft_pool_is_imported(p))
 		r = soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemAllocFromPoolAsync: the pool is imported: only its owner can allocate");
 	if (!r && !bytes)
-		*out = 0; /* address 0 can be freed; a capturing stream gets no node */
+		*out = 0; /* an allocation of 0 bytes has the address 0, which can be freed; in a capture it adds no node */
 	else if (!r && s->capture)
 		r = soft_graph_memory_capture(s, bytes, out);
 	else if (!r && !(r = p ? soft_pool_allocate(p, ctx, bytes, &a) : soft_allocate(ctx, ALLOC_ASYNC, bytes, 0, &a)))

@@ -1,6 +1,6 @@
 /* cu_pool_attribute.c — the attributes of memory pools.
  *
- * A pool caches nothing, so it reserves only the bytes in use, and the settings for the reuse of freed memory have no effect. */
+ * A pool caches nothing. So the reserved bytes equal the used bytes, and the settings for the reuse of freed memory have no effect. */
 #include "softcuda/api/memory/cu_memory_internal.h"
 
 #include <string.h>
@@ -58,7 +58,7 @@ unlock:
 	return r;
 }
 
-/* The current sizes cannot be set.  A maximum can only be set to 0: it then restarts at the current size. */
+/* The current sizes are read-only.  A maximum can only be set to 0, and then restarts at the current size. */
 EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value)
 {
 	struct pool *p;

@@ -33,7 +33,7 @@ CUresult soft_pool_file_create(struct pool *p)
 {
 	uint64_t wanted = p->max_bytes && p->max_bytes < soft.memory_bytes ? p->max_bytes : soft.memory_bytes;
 	size_t bytes = (size_t)(wanted / VMM_GRANULARITY + 1) * VMM_GRANULARITY * 2 +
-		       TABLE_BYTES; /* twice: gaps between allocations are lost */
+		       TABLE_BYTES; /* twice the size, because gaps between allocations are not filled */
 	char name[128];
 	int fd;
 	CUresult r;
@@ -108,7 +108,7 @@ void soft_pool_file_unmap(struct allocation *a)
 	if (a->exported)
 		__atomic_store_n(&f->table[a->exported - 1].serial, 0, __ATOMIC_RELEASE);
 	list_remove(&a->in_file);
-	gpul_exec_machine_settle(soft.machine); /* wait for running accesses of kernels, which would otherwise crash */
+	gpul_exec_machine_settle(soft.machine); /* wait for accesses that kernels have begun, because munmap() would make them crash */
 	munmap((void *)(uintptr_t)a->base, mapped_bytes(a));
 	if (!f->imported)
 		(void)fallocate(f->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)a->offset, (off_t)mapped_bytes(a));

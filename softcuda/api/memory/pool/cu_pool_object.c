@@ -1,10 +1,10 @@
-/* cu_pool_object.c — create, destroy and find memory pools. Each location (a device, the host or a NUMA node) has a default pool,
- * which is created when it is first needed, and a current pool, from which cuMemAllocAsync allocates. */
+/* cu_pool_object.c — creates, destroys and finds memory pools. Each location (a device, the host or a NUMA node) has a default
+ * pool, which is created when it is first needed, and a current pool, from which cuMemAllocAsync allocates. */
 #include "softcuda/api/memory/cu_memory_internal.h"
 
 #include <stdlib.h>
 
-/* The pools of one location and type of memory; never freed. */
+/* The two pools of a location and type of memory; never freed. */
 struct place {
 	struct place *next;
 	CUmemLocation location;
@@ -66,7 +66,7 @@ static CUresult create_pool(const CUmemLocation *location, CUmemAllocationType t
 
 /* ---- locations ------------------------------------------------------------------------------ */
 
-/* Check a location and store it; if its type ignores the id, store the id 0. */
+/* Check a location, and store it in *out; the id is set to 0 if locations of this type ignore it. */
 static CUresult check_location(const CUmemLocation *location, CUmemAllocationType type, CUmemLocation *out)
 {
 	int kind = location ? (int)location->type : -1;
@@ -213,7 +213,7 @@ static CUresult check_properties(const CUmemPoolProps *props, CUmemLocation *loc
 	CUresult r = check_location(&props->location, props->allocType, location);
 
 	if (r)
-		return r == CUDA_ERROR_INVALID_DEVICE ? CUDA_ERROR_INVALID_VALUE : r; /* as NVIDIA's driver 580 does */
+		return r == CUDA_ERROR_INVALID_DEVICE ? CUDA_ERROR_INVALID_VALUE : r; /* as NVIDIA's driver 580 returns */
 	for (size_t i = 0; i < sizeof props->reserved; i++)
 		if (props->reserved[i])
 			return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemPoolCreate: reserved byte %zu is not 0", i);

@@ -1,7 +1,7 @@
-/* cu_pool_share.c — share memory pools with other processes: a pool is sent as a file descriptor, an allocation as data.
+/* cu_pool_share.c — shares memory pools with other processes: a pool is sent as a file descriptor, and an allocation as export data.
  *
- * cuMemPoolExportPointer writes a row of the table in the pool's file; the importer, which has the same file, compares the row with the
- * data that it received, so that it refuses the data of an allocation that was freed. */
+ * cuMemPoolExportPointer writes a row of the table in the pool's file.  The importer, which maps the same file, compares the row with
+ * the export data that it received, so that it refuses an allocation that was freed. */
 #include "softcuda/api/memory/cu_pool_file_internal.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The data that is sent to another process.  It is different for each allocation, because cuda-core maps equal data only once. */
+/* The export data of an allocation.  It is different for each allocation, because cuda-core maps equal data only once. */
 struct export_data {
 	char magic[4];
 	uint32_t row;
@@ -78,7 +78,7 @@ EXPORT CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *out, void *hand
 		r = check_file(fd, bytes);
 	if (r)
 		return r;
-	fd = fcntl(fd, F_DUPFD_CLOEXEC, 0); /* a duplicate, because the caller keeps its own */
+	fd = fcntl(fd, F_DUPFD_CLOEXEC, 0); /* duplicated, because the caller keeps its own descriptor */
 	if (fd < 0)
 		return soft_refuse(CUDA_ERROR_OUT_OF_MEMORY, "cuMemPoolImportFromShareableHandle: no file descriptor is left (ulimit -n)");
 	soft_lock();
@@ -141,7 +141,7 @@ EXPORT CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *out, CUdeviceptr 
 	return r;
 }
 
-/* Check the data against its row in the table, which another process can change at any time. */
+/* Check export data against the row in the table, which another process can change at any time. */
 static CUresult check_data(const struct pool_file *f, const struct export_data *data)
 {
 	const struct export_row *row;
