@@ -22,7 +22,7 @@ def lines(command, env=None):
 
 
 def ours(a, call, sizes, small, graph):
-    """{bytes: us} and the plan of each size."""
+    """Return {bytes: us} of gpuload's collective, and the plan of each size."""
     command = [f"{a.build}/gpuload", "comm", call, "-n", str(a.n), "--bytes", sizes, "--out-of-place", "--json", "--check", "on",
                *(["--iters", "500", "--warmup", "20000"] if small else ["--iters", "20", "--warmup", "5"]), *(["--graph"] if graph else [])]
     rows = json.loads(lines(command))["rows"]

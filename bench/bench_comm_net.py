@@ -52,7 +52,7 @@ def limit(rate):
 
 
 def send_path(a):
-    """GB/s of the bare send path, from b to a."""
+    """Return the GB/s of the bare send path, from b to a."""
     server = subprocess.Popen([*inside(a, 0), f"{a.build}/gpuload", "rdma", "serve", "--provider", a.provider, "--port", PORT], text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     try:
@@ -67,7 +67,7 @@ def send_path(a):
 
 
 def collective(a, call):
-    """GB/s of the bus bandwidth, and the plan."""
+    """Return the bus bandwidth in GB/s, and the plan."""
     job = f"bench-{os.getpid()}-{time.monotonic_ns()}"
     ranks = []
     for k in range(2):

@@ -30,7 +30,7 @@ def ptx_files(paths):
 
 
 def kernels_of(gpuload, path):
-    """The kernels of one file as (name, signature, reason); reason is None for a complete inference."""
+    """Return the kernels of one file as (name, signature, reason); reason is None for a complete inference."""
     done = subprocess.run([gpuload, "ls", "--json", path], capture_output=True, check=False)
     if done.returncode:
         return None
@@ -44,7 +44,7 @@ def without_numbers(reason):
 
 
 def run_kernel(gpuload, path, name, seconds):
-    """'ok', 'time-out', or the message of a run with inferred arguments."""
+    """Run a kernel with inferred arguments; return 'ok', 'time-out', or the error message."""
     env = dict(os.environ, GPULOAD_DRIVER="soft")
     try:
         done = subprocess.run([gpuload, "run", path, "--kernel", name, "--timeout", str(seconds), "--json"],

@@ -18,13 +18,13 @@ FOLDERS = ["/usr/local/cuda/lib64", "/usr/local/cuda/extras/CUPTI/lib64", "/usr/
 
 
 def library(name, folders):
-    """The newest lib<name>.so in the folders, or None."""
+    """Return the newest lib<name>.so in the folders, or None."""
     hits = [f for d in folders for f in sorted(glob.glob(f"{d}/lib{name}.so*"))]
     return os.path.realpath(hits[-1]) if hits else None
 
 
 def run(command):
-    """(wall and CPU milliseconds, peak MB, exit status) of a process that writes to /dev/null."""
+    """Run a process that writes to /dev/null; return (wall ms, CPU ms, peak MB, exit status)."""
     null = os.open(os.devnull, os.O_RDWR)
     start = time.perf_counter()
     pid = os.posix_spawn(command[0], command, os.environ, file_actions=[
@@ -36,7 +36,7 @@ def run(command):
 
 
 def measure(commands, runs):
-    """[(least ms, median ms, median CPU ms, peak MB)] of commands that run alternately; the first round is a warm-up."""
+    """Run the commands alternately; return [(least ms, median ms, median CPU ms, peak MB)].  The first round is a warm-up."""
     rounds = [[run(c) for c in commands] for _ in range(runs + 1)]
     for command, (*_, status) in zip(commands, rounds[0]):
         if status:  # 1 also means that the library has no device code

@@ -12,7 +12,7 @@ import argparse, glob, math, os, shutil, sys
 
 
 def cpu_ms(command):
-    """CPU milliseconds and exit status of a process that writes to /dev/null."""
+    """Run a process that writes to /dev/null; return its CPU time in ms and its exit status."""
     null = os.open(os.devnull, os.O_RDWR)
     pid = os.posix_spawn(command[0], command, os.environ, file_actions=[
         (os.POSIX_SPAWN_DUP2, null, fd) for fd in (0, 1, 2)])

@@ -15,7 +15,7 @@ PTX = "tests/corpus/ptx/vecadd.sm_90.ptx"
 
 
 def commands_of_library(args):
-    """None if the library is missing because nvcc was not found."""
+    """Return the commands, or None if the library is missing because nvcc was not found."""
     inputs = f"{args.build}/tests/inputs"
     if not os.path.exists(f"{inputs}/inputs.json"):
         return None

@@ -38,15 +38,14 @@ PLACES = ("compute-sanitizer", "/usr/local/cuda/bin/compute-sanitizer", "/usr/lo
 
 
 def line_of(path, key):
-    """The text after `// KEY: ` in a kernel's file; None: no such line."""
+    """Return the text after `// KEY: ` in a kernel's file; None: no such line."""
     with open(path, encoding="utf-8") as f:
         found = re.search(rf"^// {key}: (.*)$", f.read(), re.M)
     return found[1] if found else None
 
 
 def kernels(folder, only):
-    """The files of one tool that have both lines; if a .cu and a .ptx have the same name,
-    the .ptx."""
+    """Return the files in the folder that have a line "// expect:" and a line "// gpuload run:"; a .ptx replaces a .cu of the same name."""
     by_name = {}
     for path in sorted(glob.glob(f"{folder}/*.cu")) + sorted(glob.glob(f"{folder}/*.ptx")):
         if line_of(path, "expect") is not None and line_of(path, "gpuload run") is not None and (only or "") in path:
@@ -55,8 +54,7 @@ def kernels(folder, only):
 
 
 def run(words, folder, timeout_s):
-    """(stdout and stderr, seconds); the output is None after a time-out. The child of
-    compute-sanitizer is ended, too."""
+    """Run a command; return (stdout and stderr, seconds).  After a time-out the output is None.  Kills the command's children, too."""
     start = time.monotonic()
     with subprocess.Popen(words, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           errors="replace", start_new_session=True) as process:
@@ -68,7 +66,7 @@ def run(words, folder, timeout_s):
             try:
                 os.killpg(process.pid, signal.SIGKILL)
             except ProcessLookupError:
-                pass  # it has ended
+                pass  # the process group has ended
     return text, time.monotonic() - start
 
 

@@ -41,7 +41,7 @@ static gpul_status check_buffers(const struct comm_request *r, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* Compute the sizes of the buffers, and the address at which the send buffer may overlap the recv buffer: that of an in-place call. */
+/* Compute the sizes of the buffers, and the only address at which the send buffer may overlap the recv buffer (an in-place call). */
 static void measure(const gpul_comm *c, struct comm_request *r)
 {
 	const struct gpul_comm_call_info *info = gpul_comm_call_info((gpul_comm_call)r->work.call);

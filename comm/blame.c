@@ -13,12 +13,12 @@
 #include "comm/comm_internal.h"
 #include "core/clock.h"
 
-/* The word of gpul_boot_set_waits():
+/* The bits of the word that a rank publishes with gpul_boot_set_waits():
  *
  *     63          48 47          34  33       32    31                                     0
  *    ┌──────────────┬──────────────┬─────────┬──────┬───────────────────────────────────────┐  asks: a kernel of this rank has timed
- *    │ gap in ms    │              │ answers │ asks │ ranks for which this rank's kernels   │  out.  answers: this rank has seen a
- *    └──────────────┴──────────────┴─────────┴──────┴ have waited since it answers ─────────┘  request.  gap: longest time unchanged */
+ *    │ gap in ms    │              │ answers │ asks │ ranks for which this rank's kernels   │  out.  answers: this rank has read such
+ *    └──────────────┴──────────────┴─────────┴──────┴ have waited since `answers` was set ──┘  a request.  gap: see note_gap() */
 #define ASKS    (1ull << 32)
 #define ANSWERS (1ull << 33)
 enum { GAP_SHIFT = 48, LONGEST_GAP_MS = 0xffff };
@@ -104,12 +104,12 @@ void gpul_comm_watch_waits(gpul_comm *c)
 			return;
 		gpul_comm_network_report(c);
 	}
-	/* Checked before this rank replies to the request, so that the requesting rank receives this failure before the reply. */
+	/* Check the network before replying to the request, so that the requesting rank receives this failure before the reply. */
 	if (!atomic_load(&c->failed) &&
 	    gpul_comm_network_undelivered(c, undelivered_ms(c), GPUL_COMM_TIMED_OUT, "a kernel has waited longer than options.timeout_ms"))
 		return;
-	/* A kernel whose wait has timed out has returned, so its word no longer changes.  But its rank is not the cause: add the
-	 * rank it waited for. */
+	/* A kernel whose wait has timed out has returned, so its word no longer changes.  Add the rank that it waited for,
+	 * because otherwise this rank would look like the cause. */
 	if (__atomic_load_n(&r->state, __ATOMIC_ACQUIRE) == GPUL_COMM_REPORT_READY && r->peer >= 0 && r->peer < c->n_ranks)
 		w->ranks |= 1u << r->peer;
 	gpul_boot_set_waits(c->boot, (gpul_boot_waits(c->boot, c->rank) & ASKS) | ANSWERS | longest_gap_ms(w) << GAP_SHIFT |

@@ -4,7 +4,7 @@
  *     gpul_comm_alltoall()      ── the same in one shot; else ── arguments.c ── list of transfers ── gpul_comm_launch_transfers() */
 #include "comm/comm_internal.h"
 
-/* Copy the send buffer, which is the result if the communicator has only one rank. */
+/* Copy the send buffer to the recv buffer: with only one rank, this is the whole collective. */
 static gpul_status copy_own(gpul_comm *c, const struct comm_request *r, CUstream stream, gpul_error *err)
 {
 	if (r->work.send == r->work.recv)

@@ -55,7 +55,7 @@ struct arena {
 struct network_target {
 	struct network_memory {
 		gpul_rdma_remote data, steps, heads, asks, grants;
-		uint64_t free_bytes; /* bytes of slots that may be in flight without a grant */
+		uint64_t free_bytes; /* bytes of slots that may be in flight without a grant (net/grants.h) */
 	} conns[GPUL_COMM_MAX_NICS];
 	uint32_t step_stride;
 	bool direct; /* the slots are in device memory (GPU-direct) */
@@ -112,7 +112,7 @@ struct repeated {
 	CUgraphExec exec; /* graph of the launch; NULL: launch with cuLaunchKernel() */
 };
 
-/* What blame.c keeps about the words in which each kernel publishes the rank for which it waits. */
+/* The state of blame.c, which reads the words in which each kernel publishes the rank for which it waits. */
 struct wait_watch {
 	uint64_t seen[GPUL_COMM_MAX_BLOCKS], seen_ns[GPUL_COMM_MAX_BLOCKS]; /* the last values of the words, and when they changed */
 	uint64_t gap_ns[2], gaps_ns; /* the longest time between two changes of a word, in the period before gaps_ns and since then */
@@ -245,7 +245,7 @@ void gpul_comm_network_describe(const gpul_comm *c, gpul_comm_view *view);
 
 /* ---- window.c ---- */
 void gpul_comm_windows_destroy(gpul_comm *c);
-/* Find the window that contains n_bytes at an address, and their offset in it.  Returns 0 if there is none. */
+/* Find the window (memory of gpul_comm_alloc()) that contains n_bytes at an address, and their offset in it; 0: there is none. */
 uint32_t gpul_comm_window_of(const gpul_comm *c, CUdeviceptr at, size_t n_bytes, uint64_t *offset);
 
 /* ---- comm_kernels.c ---- */

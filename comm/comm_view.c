@@ -26,8 +26,8 @@ gpul_status gpul_comm_view_create(gpul_comm *c, gpul_error *err)
 	v->direct = c->direct;
 	v->sizes = c->sizes;
 	v->timeout_ns = c->options.timeout_ms < 0 ? 0 : (uint64_t)c->options.timeout_ms * 1000 * 1000;
-	/* A check reads host memory, which costs a GPU a round trip, so checks are rare; polls of an interpreted kernel are slow,
-	 * so it checks more often. */
+	/* A waiting kernel reads the abort word once per polls_per_check polls: rarely on a GPU, for which the read is a round trip to
+	 * host memory; more often in an interpreted kernel, whose polls are slow. */
 	v->polls_per_check = c->interprets ? GPUL_COMM_LEAST_POLLS : 1024;
 	v->control = (gpul_comm_control *)(uintptr_t)gpul_mem_gpu(c->control_mem);
 	v->calls = (uint64_t *)(uintptr_t)(c->view + sizeof *v);

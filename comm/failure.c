@@ -2,8 +2,8 @@
  * or requested by gpul_comm_abort().
  *
  *     kernel: report in host memory ──> report.c ───────┐
- *     another rank dies or fails: watch of the boot ────┼──> failure, abort word ──> kernels leave, calls fail
- *     gpul_comm_abort() ────────────────────────────────┘            └──> the boot publishes it to the other ranks */
+ *     another rank dies or fails: watch thread (boot) ──┼──> failure, abort word ──> kernels leave, calls fail
+ *     gpul_comm_abort() ────────────────────────────────┘            └──> gpul_boot_fail() publishes it to the other ranks */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>

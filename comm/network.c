@@ -286,7 +286,7 @@ static gpul_status allocate(gpul_comm *c, gpul_error *err)
 	return st ? st : allocate_slots(c, n_slot_bytes, err);
 }
 
-/* Find the address at which the NICs access the slots of a pair. */
+/* Return the address at which the NICs access the slots of the pair of this rank and rank r. */
 static uint64_t slots_address(const gpul_comm *c, int r)
 {
 	const struct network *n = &c->network;

@@ -74,7 +74,7 @@ static gpul_status launch_persistent(gpul_comm_persistent *p, gpul_error *err)
 	memset(p->queue, 0, sizeof *p->queue);
 	p->n_posted = 0;
 	st = st ? st : gpul_cu(c->drv, err, cuMemsetD8Async(p->relay, 0, sizeof(gpul_comm_relay), p->stream));
-	if (!st && c->last.exists) /* the kernel must start after all calls so far */
+	if (!st && c->last.exists) /* the kernel must start after all earlier calls have ended */
 		st = gpul_cu(c->drv, err, cuStreamWaitEvent(p->stream, c->last.ended, 0));
 	return st ? st : gpul_cu(c->drv, err, cuLaunchKernel(kernel, p->n_blocks, 1, 1, p->n_threads, 1, 1, 0, p->stream, arguments, NULL));
 }

@@ -11,8 +11,8 @@
 
 #define MOST UINT64_MAX
 
-/* Two ranks in device memory.  The limits come from experiments with other kernels on two H200s with NVLink; `gpuload comm tune`
- * measures these kernels. */
+/* Two ranks that communicate through device memory.  The limits come from experiments with other kernels on two H200s with NVLink;
+ * `gpuload comm tune` measures these kernels. */
 static const struct choice pair_reduction[] = {
 	{ 2 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 1, 128 },   { 8 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 8, 256 },
 	{ 32 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 16, 256 }, { 256 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 32, 256 },
@@ -24,7 +24,8 @@ static const struct choice pair_copy[] = {
 	{ 256 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 32, 256 },
 	{ MOST, GPUL_COMM_DIRECT, GPUL_COMM_SIMPLE, 32, 512 },
 };
-/* More than two ranks in device memory: one-shot sends each byte n - 1 times, so it is used only for smaller sizes. */
+/* More than two ranks that communicate through device memory: one-shot sends each byte n - 1 times, so it is used only for smaller
+ * sizes. */
 static const struct choice many_reduction[] = {
 	{ 2 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 1, 128 },
 	{ 64 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 16, 256 },
@@ -53,7 +54,7 @@ static const struct choice alltoall[] = {
 	{ 128 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 16, 256 },
 	{ MOST, GPUL_COMM_DIRECT, GPUL_COMM_SIMPLE, 32, 512 },
 };
-/* Several ranks in host memory: a step is slower there, and a tree has fewer steps than a ring of 8 ranks. */
+/* Ranks that communicate through host memory: a step takes longer there, and a tree of 8 ranks has fewer steps than a ring. */
 static const struct choice many_host[] = {
 	{ 16 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 4, 256 },
 	{ 256 << 10, GPUL_COMM_TREE, GPUL_COMM_LL, 4, 512 },

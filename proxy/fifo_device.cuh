@@ -11,9 +11,9 @@
  *             gpul_fifo_disown(&port);
  *     }
  *
- * A lane is a ring.  An owner keeps the lane's next position in a register; threads that share a lane draw tickets from a
- * counter in device memory.  A lane's triggers are handled in the order of their positions: those of an owner in the order of
- * its pushes, those of threads that share the lane in the order of the tickets.  There is no order between lanes.
+ * A lane is a ring.  An owner keeps the lane's next position in a register; threads that share a lane draw positions, their
+ * tickets, from a counter in device memory.  A lane's triggers are handled in the order of their positions: those of an owner in
+ * the order of its pushes, those of threads that share the lane in the order of the tickets.  There is no order between lanes.
  *
  * A push stores 16 bytes; it reads the proxy's tail only when the ring seems full.  That read (a poll) takes a round trip of
  * about 1.2 us over the bus, and polls of the same address wait for each other.  So threads that share a lane elect one
@@ -23,7 +23,7 @@
 
 #include "proxy/fifo_layout.h"
 
-/* A port: the state of a thread's access to a lane, kept in registers.  Callers only need next. */
+/* A port: the state of a thread's access to a lane, kept in registers.  Callers need only the member next. */
 struct gpul_fifo_port {
 	gpul_trigger *slots; /* address of the lane's slots */
 	const gpul_fifo_line *line;
@@ -223,7 +223,7 @@ static __device__ __forceinline__ gpul_fifo_result gpul_fifo_wait(gpul_fifo_port
 	return port->owned ? gpul_fifo_poll_until(port, upto, timeout_ns, false) : gpul_fifo_await_poller(port, upto, timeout_ns);
 }
 
-/* An owner's first poll after a push, which adapts the port's delay.  Returns true if the tail has reached upto. */
+/* Make an owner's first poll after a push, and adapt the port's delay.  Returns true if the tail has reached upto. */
 static __device__ __forceinline__ bool gpul_fifo_first_poll(gpul_fifo_port *port, unsigned long long upto)
 {
 	unsigned long long abort;
@@ -275,13 +275,13 @@ static __device__ __forceinline__ void gpul_fifo_port_open(const gpul_fifo_devic
 	port->next = port->tail = 0;
 }
 
-/* Open lane (mod the number of lanes), shared with other threads that call this function. */
+/* Open lane `lane` modulo the number of lanes, and share it with all other threads that call this function. */
 static __device__ inline void gpul_fifo_share(const gpul_fifo_device *fifo, unsigned lane, gpul_fifo_port *port)
 {
 	gpul_fifo_port_open(fifo, lane, false, port);
 }
 
-/* Become the owner of a lane, and see the head that the previous owner wrote.  Returns false if another thread owns the lane. */
+/* Become the owner of a lane.  The acquire makes the head that the previous owner wrote visible.  False: another thread owns the lane. */
 static __device__ __forceinline__ bool gpul_fifo_take_lane(gpul_fifo_lane *lane)
 {
 	unsigned long long was;
@@ -290,7 +290,7 @@ static __device__ __forceinline__ bool gpul_fifo_take_lane(gpul_fifo_lane *lane)
 	return was == 0;
 }
 
-/* Open lane (mod the number of lanes) for use by this thread only.  BUSY: another thread owns it.  No thread may share a lane
+/* Open lane `lane` modulo the number of lanes for use by this thread only.  BUSY: another thread owns it.  No thread may share a lane
  * while it is owned. */
 static __device__ inline gpul_fifo_result gpul_fifo_own(const gpul_fifo_device *fifo, unsigned lane, gpul_fifo_port *port)
 {
@@ -301,7 +301,7 @@ static __device__ inline gpul_fifo_result gpul_fifo_own(const gpul_fifo_device *
 	return GPUL_FIFO_OK;
 }
 
-/* Open lane (mod the number of lanes) for use by this warp only, with gpul_fifo_warp_push(); all 32 threads call it. */
+/* Open lane `lane` modulo the number of lanes for use by this warp only, with gpul_fifo_warp_push(); all 32 threads call it. */
 static __device__ inline gpul_fifo_result gpul_fifo_warp_own(const gpul_fifo_device *fifo, unsigned lane, gpul_fifo_port *port)
 {
 	unsigned taken = 0;
@@ -336,7 +336,7 @@ static __device__ __forceinline__ unsigned long long gpul_fifo_lap(unsigned long
 	return (unsigned long long)((~(unsigned)at << (31 - shift)) & 0x80000000u) << 32;
 }
 
-/* Wait for a free slot.  A time-out with a ticket leaves a gap in a shared lane, so it aborts the FIFO. */
+/* Wait for a free slot.  In a shared lane, the slot of a thread that times out would stay empty forever, so a time-out aborts the FIFO. */
 template <bool RELEASE>
 static __device__ __forceinline__ gpul_fifo_result gpul_fifo_wait_for_slot(gpul_fifo_port *port, unsigned long long upto,
 									   unsigned long long timeout_ns)
@@ -384,7 +384,7 @@ static __device__ __forceinline__ gpul_fifo_result gpul_fifo_push_as(gpul_fifo_p
 
 /* Push without a fence: earlier writes of this thread may become visible after the trigger.  Bit 63 of each word must be 0.
  * timeout_ns as for gpul_fifo_sync().  TIMED_OUT: nothing was pushed.  An owner may try again; in a shared lane the slot of
- * the ticket stays empty, so the FIFO is aborted. */
+ * the thread's ticket stays empty, so the FIFO is aborted. */
 static __device__ __forceinline__ gpul_fifo_result gpul_fifo_push(gpul_fifo_port *port, unsigned long long a, unsigned long long b,
 								  unsigned long long timeout_ns)
 {

@@ -20,8 +20,8 @@ static uint32_t *lifeline_word(const gpul_fifo_gpu *g, unsigned whose)
 
 static const unsigned long long LAP = 1ull << 63;
 
-/* Find the position after the triggers that a lane's slots contain without a gap.  Triggers after a gap are
- * left from kernels whose process was killed.  The proxy would take them as soon as the gap is filled, so their slots are emptied:
+/* Find the position after the triggers that a lane's slots contain without a gap.  Triggers after a gap
+ * remain from kernels whose process was killed.  The proxy would take them as soon as the gap is filled, so their slots are emptied:
  * they get the previous lap's bit.  The tail may have any value and may increase meanwhile; it does not pass the first empty slot. */
 static uint64_t find_end(const struct gpul_fifo_line *line, struct gpul_trigger *ring, unsigned shift)
 {

@@ -1,6 +1,5 @@
 /* fifo_internal.h — the functions of the FIFO's area, and the struct of the CPU's end.
  *
- *
  *     area.c: format, check ─┬─ fifo_open.c: open, reset ─ fifo.c: poll, release    the CPU's end
  *                            └─ fifo_gpu.c                                          the kernels' end */
 #ifndef GPULOAD_PROXY_FIFO_INTERNAL_H
@@ -34,7 +33,7 @@ struct gpul_fifo {
 	uint64_t awaited[GPUL_FIFO_MAX_GROUPS];    /* expected lap bit of the next trigger of each lane, 64 lanes per word */
 	unsigned turn;                             /* the lane with which the next scan begins */
 	uint64_t pending;                          /* lanes of pending_group with a trigger that was found but not yet taken */
-	unsigned pending_group;                    /* number of the group of 64 lanes */
+	unsigned pending_group;                    /* number of the group of 64 lanes to which `pending` and `seen` belong */
 	struct gpul_trigger seen[GPUL_FIFO_GROUP]; /* the triggers that the last scan read, by lane of pending_group */
 	uint64_t owing_groups;                     /* groups of which `owing` is not 0, one bit each */
 	uint64_t owing[GPUL_FIFO_MAX_GROUPS];      /* lanes from which poll took triggers since the last release */

@@ -171,7 +171,7 @@ static void wake_thread(gpul_proxy *p)
 {
 	const uint64_t one = 1;
 
-	(void)!write(p->wake_fd, &one, sizeof one); /* fails only if the eventfd's counter is full, and then the thread wakes, too */
+	(void)!write(p->wake_fd, &one, sizeof one); /* fails only if the eventfd's counter is full, which wakes the thread, too */
 }
 
 /* Copy the error that ended the thread; the caller holds lock. */

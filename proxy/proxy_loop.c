@@ -1,7 +1,7 @@
 /* proxy_loop.c — the loop of the proxy's thread.
  *
  *     turn:  each FIFO: poll ─ handlers by kind ─ release         a trigger was found ──> next turn
- *            progress                                             all empty: drained?  spin, or sleep
+ *            desc.progress()                                      all empty: drained?  spin, or sleep
  *            every 8th turn (every turn while turns are slow): read the clock (25 ns); check whether a kernel
  *            has aborted, or a process has ended
  *
@@ -24,7 +24,7 @@ enum {
 	BATCHES_PER_SAMPLE = 64, /* one batch in 64 is timed for handler_ns */
 	HOT_POLLS = 1024,        /* after this many empty turns, each further one executes `pause`, which takes at least 40 ns */
 	SHORTEST_SLEEP_NS = 1000,
-	RETRY_NS = 100000000, /* if sleeps end too late for max_sleep_ns, how often to try one again */
+	RETRY_NS = 100000000, /* while sleeps end too late for max_sleep_ns, time between two attempts to sleep */
 };
 
 /* State that only the proxy's thread uses. */
@@ -203,7 +203,7 @@ static uint64_t update_lateness(uint64_t late, uint64_t sample, uint64_t max)
 	return late < max ? late : max;
 }
 
-/* Sleep for ns, or until the owner or a watched descriptor wakes the thread. */
+/* Sleep for ns, or until gpul_proxy_stop(), gpul_proxy_drain() or a watched descriptor wakes the thread. */
 static gpul_status sleep_until_woken(struct loop *l, uint64_t ns, gpul_error *err)
 {
 	gpul_proxy *p = l->p;
@@ -230,7 +230,7 @@ static gpul_status sleep_until_woken(struct loop *l, uint64_t ns, gpul_error *er
 	return check_peers(l, err);
 }
 
-/* Sleep for a quarter of the time since the last trigger, so that the latency that this adds is small compared with that time. */
+/* Sleep for a quarter of the time since the last trigger, so that the latency that the sleep adds is small compared with that time. */
 static gpul_status back_off(struct loop *l, gpul_error *err)
 {
 	const uint64_t max = l->p->desc.max_sleep_ns;

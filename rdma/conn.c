@@ -12,7 +12,7 @@
  *     the send has ended, too <── BYE, totals ──┘
  *
  * The socket may report the end of the peer before the data path has delivered what the peer has sent, so the data path is read first.
- * And the path is broken before it has acknowledged what the peer has received, so the totals of a peer that closes end those sends. */
+ * Acknowledgements of messages that the peer has received may be lost when it closes, so the totals in its BYE end these sends. */
 #include "rdma/rdma_internal.h"
 
 #include <stdio.h>
@@ -23,11 +23,11 @@
 #include "core/clock.h"
 #include "core/log.h"
 
-/* After the end of the peer, the data path is read until no event has arrived for this time, and in so many turns (this thread may have
- * waited for a CPU for longer): over TCP, a message arrives in many parts. */
+/* After the end of the peer, the data path is read until no event has arrived for DRAIN_NS and in DRAIN_TURNS turns, because over TCP a
+ * message arrives in many parts.  The turns are counted because this thread may have waited for a CPU for longer than DRAIN_NS. */
 static const uint64_t DRAIN_NS = 5000000;
 enum { DRAIN_TURNS = 16 };
-/* The same while messages are missing that the peer has sent before it closed: over TCP, lost packets are repeated after 0.2 s and more. */
+/* Used instead of DRAIN_NS while messages that the peer sent before it closed are missing: TCP repeats lost packets only after 0.2 s. */
 static const uint64_t DRAIN_SENT_NS = 1000000000;
 
 /* ---- failure ----------------------------------------------------------------------------------------- */

@@ -73,7 +73,7 @@ struct gpul_rdma_conn {
 	atomic_bool failing;  /* failure is set; read without the lock */
 	pthread_mutex_t lock; /* protects failure, which the watching thread may set */
 	gpul_rdma_failure failure;
-	bool peer_closed; /* the failure is that the peer has closed the connection, with these totals */
+	bool peer_closed; /* the failure is that the peer has closed the connection, with the totals below */
 	gpul_rdma_totals peer;
 	int failed_fd; /* eventfd, readable after a failure */
 };
@@ -103,9 +103,9 @@ gpul_status gpul_rdma_conn_watch(gpul_rdma_conn *c, gpul_rdma_channel *channel, 
 void gpul_rdma_conn_remember(gpul_rdma_conn *c);
 void gpul_rdma_conn_forget(gpul_rdma_conn *c);
 
-/* Record a failure, from any thread; the first one is kept.  totals: of a peer that has closed the connection; NULL: it has not. */
+/* Record a failure, from any thread; the first one is kept.  totals: those in the peer's BYE; NULL: no BYE has arrived. */
 void gpul_rdma_conn_fail(gpul_rdma_conn *c, const gpul_rdma_failure *why, const gpul_rdma_totals *totals);
-/* Get the totals of a peer that has closed the connection; false: that is not what has failed. */
+/* Get the totals of a peer that has closed the connection; false: the connection has failed for another reason, or not at all. */
 bool gpul_rdma_conn_peer_closed(gpul_rdma_conn *c, gpul_rdma_totals *out);
 
 #endif

@@ -47,7 +47,7 @@ static __device__ void pass_token(u64 *flags, unsigned rank, unsigned n, unsigne
 	}
 }
 
-/* while (*flag < awaited) ; */
+/* Poll in a loop that does nothing else: while (*flag < awaited) ; */
 extern "C" __global__ void ring_bare(u64 *flags, unsigned rank, unsigned n, unsigned steps)
 {
 	pass_token(flags, rank, n, steps, [](const u64 *flag, u64 awaited) {

@@ -174,7 +174,8 @@ static gpul_status receive_ready(const struct memory_owner *o, struct ready *r, 
 	return GPUL_OK;
 }
 
-/* A driver table whose functions call `inner` and add up the time of the calls; the rest of an attach is "the CPU's part". */
+/* A driver table whose functions call `inner` and add up the time of the calls; a row of the table shows the remaining time of an
+ * attach as "the CPU's part". */
 static const gpul_driver *inner;
 static uint64_t inner_ns;
 

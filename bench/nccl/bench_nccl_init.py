@@ -3,8 +3,8 @@
 
     bench/nccl/bench_nccl_init.py --nccl libnccl.so.2 [--gpus 1 2 4 8] [--rounds 5] [--gpuload build/gpuload]
 
-Each row is the least of ROUNDS processes: the seconds of the call, the CPU seconds of the process, and its largest resident size.  "empty": the linked PTX of
-NCCL's kernels is not in the cache, so gpuload parses and links the PTX of NCCL's object files.
+Each row has minimums over ROUNDS processes: of the seconds of the call, of the CPU seconds of the process, and of its largest
+resident size.  "empty": the linked PTX of NCCL's kernels is not in the cache, so gpuload parses and links the PTX of NCCL's object files.
 """
 import argparse, json, os, subprocess, sys, tempfile
 

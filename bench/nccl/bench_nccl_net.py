@@ -54,7 +54,7 @@ class Rank:
             sys.exit(f"rank {self.rank}: {function.__name__}: {text}")
 
     def reduce(self, k, send, receive, count):
-        """Returns the seconds of one all-reduce."""
+        """Return the seconds of one all-reduce."""
         self.call(self.cuda.cudaStreamSynchronize, self.stream)
         began = time.perf_counter()
         self.call(self.nccl.ncclAllReduce, send, receive, ctypes.c_size_t(count), FLOAT32, SUM, self.comms[k], self.stream)

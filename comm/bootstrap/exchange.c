@@ -4,9 +4,9 @@
  *     ranks of host C ──> leader of C ──┼──> rank 0 ──> back the same way, with the blocks of all
  *     ranks of rank 0's host ───────────┘
  *
- * A rank first receives from the ranks below it, then sends all their data and its own to the rank above it, waits until that rank
- * returns the data of all ranks, and sends this data to the ranks below.  So a rank always waits for a rank that has not called yet
- * or is slow, never for one that is waiting itself. */
+ * A rank first receives from the ranks below it (left of it in the drawing), then sends their data and its own to the rank above it
+ * (right of it), waits until that rank returns the data of all ranks, and sends this data to the ranks below.  So a rank waits only
+ * for ranks that have not made the call yet or are slow; two ranks never wait for each other. */
 #include "comm/bootstrap/boot_internal.h"
 
 #include <errno.h>
@@ -73,7 +73,7 @@ gpul_status gpul_boot_call_receive(struct boot_call *c, int from, enum boot_type
 
 /* ---- blocks ----------------------------------------------------------------------------------------------------- */
 
-/* Get the rank above this one; -1: this is rank 0. */
+/* Get the rank above this one, to which this rank sends its data: its leader or rank 0; -1: this is rank 0. */
 static int rank_above(const gpul_boot *b)
 {
 	if (b->job.rank != b->leader)
@@ -81,7 +81,7 @@ static int rank_above(const gpul_boot *b)
 	return b->job.rank ? 0 : -1;
 }
 
-/* True for a rank below this one: a rank of this leader's host, or, if this is rank 0, the leader of another host. */
+/* True for a rank below this one, which sends its data to this one: a rank of this leader's host, or the leader of another host. */
 static bool is_below(const gpul_boot *b, int rank)
 {
 	return rank != rank_above(b) && atomic_load(&b->socket[rank]) >= 0;

@@ -11,7 +11,7 @@
 #include "core/sha256.h"
 #include "rdma/oob/address.h"
 
-/* ---- variables -------------------------------------------------------------------------------------------------- */
+/* ---- environment variables -------------------------------------------------------------------------------------- */
 
 /* An empty variable counts as not set. */
 static const char *value_or_null(const char *value)
@@ -136,7 +136,7 @@ static gpul_status find_pmix(gpul_comm_job *job, gpul_error *err)
 			 "the job has %d ranks, not all of them on this machine, and libpmix cannot be used: " HOW_TO, job->size);
 }
 
-/* Set the address if torchrun's ranks are on several machines: rank 0 listens on the port after that of torchrun's store. */
+/* Set the address if torchrun's ranks are on several machines: rank 0 listens on MASTER_PORT + 1. */
 static gpul_status torchrun_address(gpul_comm_job *job, const char *address, int port, gpul_error *err)
 {
 	if (!address)

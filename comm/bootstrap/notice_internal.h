@@ -37,8 +37,8 @@ void gpul_notice_post(struct notice *n, int rank, pid_t pid, const char *text);
 /* Map the page of this process' launcher.  NULL: there is none, or a program between launcher and rank has closed the descriptor. */
 const struct notice *gpul_notice_find(void);
 
-/* Read why the job has failed, or cannot start because one of the absent ranks (a mask) has ended.  Returns false if neither is so.
- * n may be NULL. */
+/* Read why the job has failed, or cannot start because one of the absent ranks (a mask) has ended.  Returns false if neither is
+ * reported.  n may be NULL. */
 bool gpul_notice_read(const struct notice *n, uint32_t absent, gpul_roster_event *out);
 
 void gpul_notice_unmap(const struct notice *n);

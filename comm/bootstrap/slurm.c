@@ -11,7 +11,7 @@
  * with consecutive numbers, get different ports. */
 enum { FIRST_PORT = 20000, N_PORTS = 12000, PORTS_PER_JOB = 16 };
 
-/* Step numbers from here on are batch scripts and interactive shells, whose commands are not ranks (slurm.h). */
+/* Slurm uses the step numbers from here on for batch scripts and interactive shells, whose commands are not ranks (slurm.h). */
 static const int FIRST_SPECIAL_STEP = 0x7ffffff0;
 
 bool gpul_comm_slurm_started_this(void)

@@ -61,7 +61,7 @@ static __device__ __forceinline__ uint64_t gpul_desk_place(uint32_t window, uint
 	return offset << GPUL_COMM_PLACE_OFFSET | window;
 }
 
-/* Store an LL pair: 16 bytes with 8 bytes of data. */
+/* Store 8 bytes of data as an LL pair: two words, each of 4 bytes of data and a flag of 4 bytes. */
 static __device__ __forceinline__ void gpul_store_ll(void *at, uint64_t data, uint32_t flag)
 {
 	const uint64_t high = (uint64_t)flag << 32;
@@ -174,7 +174,7 @@ static __device__ __forceinline__ bool gpul_desk_check(const gpul_comm_view *com
 	return gpul_desk_differs(comm, work, number, (int)peer, found);
 }
 
-/* Wait for a rank's whole greeting, with its buffers.  Returns true if the kernel must end. */
+/* Wait for all words of a rank's greeting: its signature and its buffers.  Returns true if the kernel must end. */
 static __device__ __forceinline__ bool gpul_desk_hear(const gpul_comm_view *comm, const gpul_comm_work *work, uint64_t number, int peer,
 						      uint64_t *send, uint64_t *recv)
 {
@@ -210,8 +210,8 @@ static __device__ __forceinline__ unsigned char *gpul_desk_address(const gpul_co
 
 enum gpul_desk_outcome { GPUL_DESK_LEAVE, GPUL_DESK_DIRECT, GPUL_DESK_FALLBACK };
 
-/* Wait for the greetings of all ranks, and find their buffers.  FALLBACK means that some rank's buffer is in no window; all ranks
- * return the same result.  A buffer that the call does not use (needs_send, needs_recv) need not be in a window. */
+/* Wait for the greetings of all ranks, and find their buffers.  FALLBACK: some rank's buffer is not in memory that all ranks map (a
+ * window); all ranks return the same result.  A buffer that the call does not use (needs_send, needs_recv) need not be in a window. */
 static __device__ __forceinline__ gpul_desk_outcome gpul_desk_meet(const gpul_comm_view *comm, const gpul_comm_work *work, uint64_t number,
 								   bool needs_send, bool needs_recv, gpul_desk_buffers *buffers)
 {
@@ -239,14 +239,14 @@ static __device__ __forceinline__ gpul_desk_outcome gpul_desk_meet(const gpul_co
 	return gpul_comm_any_leaves(lacks) ? GPUL_DESK_FALLBACK : GPUL_DESK_DIRECT;
 }
 
-/* Return the address of the goodbye word of this block in a rank's desk. from: the rank that says goodbye. */
+/* Return the address of the word in a rank's desk in which rank `from` reports that its block of this number has ended a call. */
 static __device__ __forceinline__ gpul_comm_goodbye *gpul_desk_goodbye(const gpul_comm_view *comm, unsigned char *desk, int from)
 {
 	return (gpul_comm_goodbye *)(desk + comm->sizes.goodbyes_at) + ((uint64_t)blockIdx.x * comm->sizes.n_ranks + from);
 }
 
-/* Say goodbye when the block has finished with all buffers, and wait until the same block of every other rank has finished, too.
- * Returns true if the kernel must end. */
+/* Report to the same block of every other rank that this block has finished with all buffers, and wait until those blocks have
+ * finished, too.  Returns true if the kernel must end. */
 static __device__ bool gpul_desk_part(const gpul_comm_view *comm, uint64_t number)
 {
 	const uint32_t peer = threadIdx.x;

@@ -4,9 +4,9 @@
  *     from[1] ─┼─ reduced in this order ──┬─> to[0]
  *     from[2] ─┘                          └─> to[1]
  *
- * Block b of n processes the tiles b, b + n ...; a tile has GPUL_DIRECT_UNROLL packs for each thread.  The remainder is divided
- * among all threads.  All loads of a tile are in flight before the first one is used, because a load over NVLink takes more than
- * a microsecond. */
+ * Block b of n processes the tiles b, b + n ...; a tile has GPUL_DIRECT_UNROLL packs (of 16 bytes: pack.cuh) for each
+ * thread.  The remainder is divided among all threads.  All loads of a tile are in flight before the first one is used, because a
+ * load over NVLink takes more than a microsecond. */
 #ifndef GPULOAD_COMM_DEVICE_DIRECT_CUH
 #define GPULOAD_COMM_DEVICE_DIRECT_CUH
 

@@ -67,7 +67,7 @@ struct gpul_oneshot {
 	uint64_t number, began_ns;
 	gpul_comm_trace *trace; /* NULL: the trace is off, or this is not thread 0 */
 	int rank, n_ranks;
-	unsigned char *theirs[GPUL_ONESHOT_AT_ONCE], *mine[GPUL_ONESHOT_AT_ONCE]; /* desks of the ranks from rank `first` on */
+	unsigned char *theirs[GPUL_ONESHOT_AT_ONCE], *mine[GPUL_ONESHOT_AT_ONCE]; /* desks (layout.h) of ranks `first`, first + 1 ... */
 	int first;
 	uint64_t scratch_at, scratch_bytes;
 };
@@ -96,7 +96,7 @@ static __device__ __forceinline__ void gpul_oneshot_event(const gpul_oneshot *o,
 		gpul_trace_write(o->trace, kind, began_ns, peer, o->number, 0);
 }
 
-/* Begin a call; block 0 also sends the greeting. */
+/* Begin a call; block 0 also sends the signature of the call to all ranks (gpul_desk_greet()). */
 static __device__ __forceinline__ void gpul_oneshot_begin(gpul_oneshot *o, const gpul_comm_view *comm, const gpul_comm_work *work)
 {
 	o->comm = comm;
@@ -111,7 +111,7 @@ static __device__ __forceinline__ void gpul_oneshot_begin(gpul_oneshot *o, const
 	o->began_ns = gpul_oneshot_now(o);
 }
 
-/* Return the address, in a desk, of pair i of a rank's data for this call. */
+/* Return the address of pair i of the data that rank `from` writes into a desk in this call. */
 static __device__ __forceinline__ unsigned char *gpul_oneshot_scratch(const gpul_oneshot *o, unsigned char *desk, int from, uint64_t i)
 {
 	return desk + o->scratch_at + (o->number % 2 * o->n_ranks + from) * o->scratch_bytes + i * 16;
@@ -122,7 +122,7 @@ static __device__ __forceinline__ void gpul_oneshot_put(const gpul_oneshot *o, u
 	gpul_store_ll(gpul_oneshot_scratch(o, desk, o->rank, i), data, (uint32_t)o->number);
 }
 
-/* Send data as pair i to all other ranks. */
+/* Write 8 bytes of data as pair i into the scratch of all other ranks. */
 static __device__ __forceinline__ void gpul_oneshot_put_all(gpul_oneshot *o, uint64_t i, uint64_t data)
 {
 	for (int first = 0; first < o->n_ranks; first += GPUL_ONESHOT_AT_ONCE) {
@@ -135,7 +135,7 @@ static __device__ __forceinline__ void gpul_oneshot_put_all(gpul_oneshot *o, uin
 	}
 }
 
-/* Send pair i of part r of a buffer to rank r, for all other ranks. */
+/* Send pair i of part r of a buffer to rank r, for every rank r except this one. */
 static __device__ __forceinline__ void gpul_oneshot_put_parts(gpul_oneshot *o, uint64_t i, const unsigned char *send, uint64_t part_bytes)
 {
 	for (int first = 0; first < o->n_ranks; first += GPUL_ONESHOT_AT_ONCE) {

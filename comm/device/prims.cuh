@@ -83,8 +83,8 @@ static __device__ __forceinline__ bool gpul_recv_reduce_copy(gpul_prims *p, cons
 	return gpul_pass < PROTO, GPUL_RECV | GPUL_SRC | GPUL_DST | GPUL_FINISH > (p, src, dst, n_bytes, 0);
 }
 
-/* The direct variants write into the receiver's output. offset: of dst from the start of the output, equal in this rank's output
- * and in the receiver's. */
+/* The direct variants write into the receiver's output. offset: distance of dst from the start of this rank's output, and of the
+ * written data from the start of the receiver's output. */
 template <int PROTO>
 static __device__ __forceinline__ bool gpul_direct_send(gpul_prims *p, const unsigned char *src, uint64_t n_bytes, uint64_t offset)
 {

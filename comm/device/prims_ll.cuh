@@ -138,7 +138,7 @@ static __device__ __forceinline__ bool gpul_pass_ll(gpul_prims *p, const unsigne
 /* ---- a head of one pack and a message, in one step ---- */
 
 /* Whether a message and its head fit into one slot.  Then one step carries both: pack 0 is the head, pack i + 1 is pack i of the
- * message.  A receiver that expects another size reads the head at the same place in any case. */
+ * message.  Otherwise the head is at the same place in a step of its own, so a receiver that expects another size finds it. */
 static __device__ __forceinline__ bool gpul_ll_has_room_for_head(const gpul_prims *p, uint64_t n_bytes)
 {
 	return n_bytes + GPUL_PACK_BYTES <= p->comm->sizes.ll_bytes / 2;
@@ -178,7 +178,7 @@ static __device__ __forceinline__ void gpul_ll_send_with_head(gpul_prims *p, con
 	p->to.step++;
 }
 
-/* Receive the head, which must be that of this call, and store the message.  Returns true if the kernel must end. */
+/* Receive the head, compare it with the signature of this call, and store the message.  Returns true if the kernel must end. */
 static __device__ __forceinline__ bool gpul_ll_receive_with_head(gpul_prims *p, unsigned char *dst, uint64_t n_bytes)
 {
 	const unsigned char *in = gpul_ll_slot(&p->from);

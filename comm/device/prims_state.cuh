@@ -33,7 +33,7 @@ struct gpul_prims {
 	uint32_t lane;    /* for the trace: 0 to 3, a different number for each gpul_prims of a block */
 };
 
-/* Compute `received` OP `own`, or return the one that the primitive has; divide for AVG if this is the last operation. */
+/* Compute `received` OP `own`; if the primitive has only one of them, return it.  Divide for AVG if this is the last operation. */
 template <int HOW> static __device__ __forceinline__ uint4 gpul_combine(const gpul_prims *p, uint4 received, uint4 own)
 {
 	uint4 pack = own;
@@ -115,7 +115,7 @@ static __device__ __forceinline__ uint4 gpul_head(const gpul_prims *p)
 	return make_uint4((uint32_t)p->signature, (uint32_t)(p->signature >> 32), 0, 0);
 }
 
-/* Compare the sender's head with that of this call: if they differ, report it, and give up. */
+/* Compare the head that the sender sent with the signature of this call: if they differ, report it, and stop waiting. */
 static __device__ __forceinline__ void gpul_compare_head(gpul_prims *p, uint4 head)
 {
 	const uint64_t found = (uint64_t)head.y << 32 | head.x;
@@ -128,7 +128,7 @@ static __device__ __forceinline__ void gpul_compare_head(gpul_prims *p, uint4 he
 
 /* Begin a call on a block's channels.
  *
- * from, to: ranks, or -1.  signature: see layout.h.  The caller sets the operation and the type of a reduction. */
+ * from, to: ranks; -1: none.  signature: see layout.h.  The caller sets the operation and the type of a reduction. */
 template <int PROTO>
 static __device__ __forceinline__ void gpul_prims_open(gpul_prims *p, const gpul_comm_view *comm, uint32_t block, int from, int to,
 						       uint64_t signature)

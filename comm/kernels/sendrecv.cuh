@@ -21,7 +21,7 @@ static __device__ void gpul_copy(unsigned char *to, const unsigned char *from, u
 		gpul_store_pack(to, i, n_bytes, gpul_load_pack(from, i, n_bytes));
 }
 
-/* Return the signature of a transfer.  It does not contain the element type, which a transfer does not know. */
+/* Return the signature of a transfer.  It does not contain the element type, because a transfer is a number of bytes. */
 static __device__ __forceinline__ uint64_t gpul_transfer_signature(const gpul_comm_transfer *t)
 {
 	return t->bytes << GPUL_COMM_SIGNATURE_COUNT | GPUL_COMM_SENDRECV;
@@ -59,7 +59,7 @@ static __device__ bool gpul_receive_part(const gpul_comm_view *comm, const gpul_
 	if (PROTO == GPUL_COMM_LL && gpul_ll_has_room_for_head(&p, n_bytes))
 		return gpul_ll_receive_with_head(&p, to, n_bytes) || gpul_prims_close(&p);
 
-	uint4 head = gpul_head(&p); /* only thread 0 receives the sender's; the others compare the expected value with itself */
+	uint4 head = gpul_head(&p); /* only thread 0 receives the sender's head; in other threads it stays the expected one */
 
 	if (PROTO != GPUL_COMM_SIMPLE) {
 		if (gpul_recv<PROTO>(&p, (unsigned char *)&head, sizeof head))

@@ -15,10 +15,10 @@
  * Across hosts, each rank sends 2 (H - 1) / H of 1/G of the data: a host sends about as much as in one ring over all ranks, but all of its
  * ranks send at the same time, and in 2 (H - 1) steps instead of 2 (G H - 1).
  *
- * **No deadlock.**  All ranks do the same phases in the same order, and each phase is a ring algorithm on channels of its own ring, in which a rank
- * sends one message before it receives one (ring.cuh).  One order of execution completes: all ranks do step s of a phase before any of them does step s + 1.
- * A channel then holds at most two messages, which are at most 4 slots of the 5 (LL, LL128) or 8 (Simple) that fit; and if one
- * order completes, all do, as tree_allreduce.cuh explains.
+ * **No deadlock.**  All ranks do the same phases in the same order.  Each phase is a ring algorithm on channels of its own ring, in which a
+ * rank sends one message before it receives one (ring.cuh).  One order of execution completes: all ranks do step s of a phase before any
+ * of them does step s + 1.  A channel then holds at most two messages, which are at most 4 slots of the 5 (LL, LL128) or 8 (Simple) that
+ * fit; and if one order completes, all do, as tree_allreduce.cuh explains.
  *
  * Chunk (l, h) is reduced in a fixed order, inside each host and then across; one rank computes the final sum, which is passed on, so all
  * ranks get the same bits.  The output buffer also holds the sums of the host. */
@@ -62,7 +62,7 @@ static __device__ __forceinline__ void gpul_twolevel_open(gpul_twolevel *t, cons
 	t->across.lane = 1;
 	gpul_prims_receive_at<PROTO>(&t->inside, work->recv_window, work->recv_offset);
 	mine = gpul_ring_chunk(first, t->local * t->n_hosts);
-	/* otherwise nothing is transferred across hosts, and an offer that is not read would remain for a later call */
+	/* with an empty range nothing is transferred across hosts, so the offer would not be read, and would remain for a later call */
 	if (mine.begin < mine.end)
 		gpul_prims_receive_at<PROTO>(&t->across, work->recv_window, work->recv_offset);
 }
@@ -93,7 +93,7 @@ static __device__ __forceinline__ gpul_part gpul_twolevel_piece(const gpul_twole
 	return piece;
 }
 
-/* Perform phase 1 of the comment above, for one round.  Returns true if the kernel must end. */
+/* Perform phase 1 for one round: the reduce-scatter inside the host.  Returns true if the kernel must end. */
 template <int PROTO>
 static __device__ __forceinline__ bool gpul_twolevel_scatter(gpul_twolevel *t, const gpul_ring_round *r, uint64_t piece_bytes)
 {
@@ -114,7 +114,7 @@ static __device__ __forceinline__ bool gpul_twolevel_scatter(gpul_twolevel *t, c
 	return leave;
 }
 
-/* Perform phase 2: the steps of ring_allreduce.cuh, in place.  Returns true if the kernel must end. */
+/* Perform phase 2, the all-reduce across hosts: the steps of ring_allreduce.cuh, in place.  Returns true if the kernel must end. */
 template <int PROTO> static __device__ __forceinline__ bool gpul_twolevel_cross(gpul_twolevel *t, const gpul_ring_round *r)
 {
 	const uint32_t n = t->n_hosts;
@@ -136,7 +136,7 @@ template <int PROTO> static __device__ __forceinline__ bool gpul_twolevel_cross(
 	return leave || gpul_direct_recv<PROTO>(&t->across, t->recv + c.begin, c.end - c.begin);
 }
 
-/* Perform phase 3.  Returns true if the kernel must end. */
+/* Perform phase 3, the all-gather inside the host.  Returns true if the kernel must end. */
 template <int PROTO>
 static __device__ __forceinline__ bool gpul_twolevel_gather(gpul_twolevel *t, const gpul_ring_round *r, uint64_t piece_bytes)
 {

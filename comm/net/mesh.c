@@ -253,7 +253,7 @@ static int lease_ms_of(const gpul_comm_mesh_desc *desc)
 	return desc->rdma.lease_ms ? desc->rdma.lease_ms : gpul_boot_lost_ms() + LEASE_BEYOND_MS;
 }
 
-/* Open a NIC: the one whose name is in *card, if there is one. */
+/* Open the NIC whose name is in *card; without a name, a NIC that the send path chooses, and store its name. */
 static gpul_status open_nic(gpul_comm_mesh *m, const gpul_comm_mesh_desc *desc, unsigned nic, struct card *card, gpul_error *err)
 {
 	gpul_rdma_desc rdma = desc->rdma;
@@ -341,8 +341,8 @@ static bool is_passing(const gpul_error *why)
 	       (why->native == ETIMEDOUT || why->native == ECONNREFUSED || why->native == ECONNRESET || why->native == EPIPE);
 }
 
-/* Wait one slice for the connection with a rank.  Both ends prove that they know the job's secret, who they are, and which of their
- * connections this is.  So a program that has found the port, or a wrong rank, is refused. */
+/* Wait one slice for the connection with a rank.  Both ends prove that they know the job's secret, their ranks and the number of the
+ * connection.  So a program that has found the port, or a wrong rank, is refused. */
 static gpul_status try_pair(gpul_comm_mesh *m, int r, unsigned i, int limit_ms, gpul_error *err)
 {
 	const struct card *card = &m->cards[r];
@@ -370,8 +370,8 @@ static gpul_status try_pair(gpul_comm_mesh *m, int r, unsigned i, int limit_ms, 
 	return st;
 }
 
-/* Explain why a pair is not connected. last: the error of the last slice, which may concern another program, and contains only the
- * length of the slice. */
+/* Explain why a pair is not connected. last: the error of the last slice.  It may concern another program, and gives the
+ * length of the slice, so its text is quoted after the time of the whole wait. */
 static gpul_status fail_late(const gpul_comm_mesh *m, int r, uint64_t begun_ns, const gpul_error *last, gpul_error *why)
 {
 	const char *refused = strstr(last->text, "; refused ");

@@ -42,7 +42,7 @@ struct route {
 	gpul_comm_proxy_route to;
 	const gpul_rdma_area *area;
 	struct channel *channels;     /* array of n_blocks channels */
-	gpul_comm_grants *grants;     /* grants for data that arrives at this route's NIC; NULL: the NIC has no window */
+	gpul_comm_grants *grants;     /* grants for data that arrives at this route's NIC; NULL: no limit of the bytes in flight */
 	unsigned sender;              /* number of this route's rank among the senders of `grants` */
 	gpul_comm_arrivals *arrivals; /* arrivals of slots in device memory; NULL: the slots of this rank are in host memory */
 	struct flight flights[FLIGHTS];
@@ -58,7 +58,7 @@ struct route {
 struct gpul_comm_proxy {
 	gpul_comm_proxy_desc desc;
 	struct route *routes;
-	gpul_comm_grants *grants[GPUL_COMM_MAX_NICS]; /* grants for each NIC of this rank; NULL: the NIC has no window */
+	gpul_comm_grants *grants[GPUL_COMM_MAX_NICS]; /* grants for each NIC of this rank; NULL: no limit */
 	gpul_comm_net_trace trace;
 	pthread_t thread;
 	atomic_bool stop, leaving, tell;
@@ -207,7 +207,7 @@ static void hear_route(const gpul_comm_proxy *p, const struct route *r)
 	}
 }
 
-/* Grant steps while the windows have room.  Returns true if it has granted at least one. */
+/* Grant steps while the limits of bytes in flight allow it.  Returns true if at least one step was granted. */
 static bool grant_steps(gpul_comm_proxy *p)
 {
 	unsigned sender, block;
@@ -336,7 +336,7 @@ static void log_routes(const gpul_comm_proxy *p)
 	}
 }
 
-/* Called after a turn without an event: record the time for the routes that have puts in flight. */
+/* Called after a turn without an event: record since when the puts in flight on each route have not ended. */
 static void note_stuck(gpul_comm_proxy *p, uint64_t now)
 {
 	for (unsigned i = 0; i < p->desc.n_routes; i++) {
@@ -397,7 +397,7 @@ static void *serve(void *arg)
 
 /* ---- create ---------------------------------------------------------------------------------------------------------- */
 
-/* Create a window for each NIC of this rank at which several routes arrive.  A NIC with a single route needs no grants. */
+/* Create the grants for each NIC of this rank at which several routes arrive.  A NIC with a single route needs no grants. */
 static gpul_status create_grants(gpul_comm_proxy *p, gpul_error *err)
 {
 	gpul_comm_grants_desc desc = {

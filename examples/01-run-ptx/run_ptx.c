@@ -81,7 +81,7 @@ static void free_buffers(const gpul_driver *drv, struct buffers *buf)
 			drv->cuMemFree(all[i]);
 }
 
-/* Compare the result with that of the host, and clear the buffer for the other way.  Returns 0 if they are equal. */
+/* Compare the result with that of the host, and clear the buffer for the next launch.  Returns 0 if they are equal. */
 static int check_result(const gpul_driver *drv, const char *who, struct buffers *buf, const double *a, const double *b, double *c,
 			gpul_error *err)
 {

@@ -292,7 +292,7 @@ extern "C" __global__ void simple_no_barrier(struct wire *w, struct result *resu
 	}
 }
 
-/* All three protocols, used correctly, in the same slow motion. */
+/* The three protocols, used correctly, in slow motion like the wrong variants above. */
 extern "C" __global__ void right(struct wire *w, struct result *result, unsigned protocol)
 {
 	if (blockIdx.x == 1)

@@ -10,8 +10,8 @@ extern "C" __global__ void exchange(const int *in, int *out)
 
 	part[t] = in[t];
 	if (t < 32) {
-		BARRIER(1);   // the values of warp 0 are there
-		BARRIER(2);   // the values of warp 1 are there
+		BARRIER(1);   // warp 0 has written its values
+		BARRIER(2);   // warp 1 has written its values
 		out[lane] = part[lane + 32];
 	} else {
 		BARRIER(1);

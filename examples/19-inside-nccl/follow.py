@@ -69,7 +69,7 @@ def follow(memory, trace):
     loads, stores, seen = [], [], {}
     for how, form, values, places in ACCESS.findall(trace):
         if how == "ld" and "volatile" not in form:
-            continue   # the kernel's own tables
+            continue   # a load from the kernel's own tables, not from a buffer
         addresses = [int(a, 16) for a in re.findall(r"0x[0-9a-f]+", places)]
         if "v2" in form:
             if how == "ld" and stores:

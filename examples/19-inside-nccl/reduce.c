@@ -1,5 +1,5 @@
-/* reduce.c — all-reduces by NCCL: each GPU is a rank of this process, and each argument is a number of elements.  Rank r gives (r + 1) * i
- * as its element i; the program prints elements 1 and n - 1 of each rank's result. */
+/* reduce.c — all-reduces by NCCL: each GPU is a rank of this process, and each argument is a number of elements.  Element i of rank r
+ * is (r + 1) * i; the program prints elements 1 and n - 1 of each rank's result. */
 #include <cuda_runtime.h>
 #include <nccl.h>
 #include <stdio.h>

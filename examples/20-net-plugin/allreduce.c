@@ -17,7 +17,7 @@ enum { RANKS = 2 };
 		} \
 	} while (0)
 
-/* Rank r gives (r + 1) * i as its element i. */
+/* All-reduce n elements; element i of rank r is (r + 1) * i. */
 static void reduce(ncclComm_t comm, int rank, size_t n)
 {
 	float *host = malloc(n * sizeof *host), *data;

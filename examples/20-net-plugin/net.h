@@ -65,7 +65,7 @@ enum { MAX_REQUESTS = 32 }; /* NCCL never has more requests in flight on a conne
 struct request {
 	struct end *end; /* NULL: this entry is free */
 	char *at;
-	uint64_t n_bytes; /* size of the message; in a receive, that of the buffer until the header arrives */
+	uint64_t n_bytes; /* size of the message; in a receive, size of the buffer until the header arrives */
 	uint64_t n_moved; /* number of bytes of header and data that are sent or received */
 	uint64_t header;  /* the first 8 bytes on the wire: the size of the message */
 	int is_send;

@@ -19,7 +19,7 @@
 
 static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* A line of the log.  Several threads of NCCL call the plug-in. */
+/* Write a line to the log; locked, because several threads of NCCL call the plug-in. */
 __attribute__((format(printf, 1, 2))) static void note(const char *fmt, ...)
 {
 	static FILE *out;

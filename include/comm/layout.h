@@ -69,10 +69,10 @@ typedef struct gpul_comm_goodbye {
 /* The sizes and offsets of an arena; the same on all ranks. */
 typedef struct gpul_comm_sizes {
 	uint32_t n_ranks, n_blocks;
-	uint32_t slot_bytes;               /* bytes of data in one slot of the protocol Simple; a multiple of 128 */
-	uint32_t ll_bytes;                 /* bytes of one LL slot, half of which are data; a multiple of 128 */
-	uint32_t ll128_bytes;              /* bytes of one LL128 slot, 15/16 of which are data; a multiple of 128 */
-	uint32_t scratch_bytes;            /* bytes of one rank in one half, half of which are data; a multiple of 128 */
+	uint32_t slot_bytes;    /* bytes of data in one slot of the protocol Simple; a multiple of 128 */
+	uint32_t ll_bytes;      /* bytes of one LL slot, half of which are data; a multiple of 128 */
+	uint32_t ll128_bytes;   /* bytes of one LL128 slot, 15/16 of which are data; a multiple of 128 */
+	uint32_t scratch_bytes; /* bytes of one rank in one half of the scratch memory; half of them are data; a multiple of 128 */
 	uint64_t data_at, ll_at, ll128_at; /* offsets in the slots of an inbox; data_at: of the first slot's data */
 	uint64_t slots_bytes;              /* bytes of the slots of one inbox; those from rank r for block b are at (r * n_blocks + b) *
 				       * slots_bytes */

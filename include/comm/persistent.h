@@ -1,6 +1,5 @@
 /* persistent.h — a kernel that stays on the GPU and runs the collectives that the CPU posts to it, without a launch for each collective.
  *
- *
  *     gpul_comm_persistent_start ──> kernel on a stream of its own          every rank calls it
  *       gpul_comm_persistent_post(p, call, &ticket)                         writes a few words into a queue in host memory
  *       gpul_comm_persistent_wait(p, ticket)                                waits until the kernel has finished that call

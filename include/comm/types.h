@@ -63,7 +63,7 @@ const char *gpul_comm_algo_name(gpul_comm_algo algo);
 const char *gpul_comm_proto_name(gpul_comm_proto proto);
 const char *gpul_comm_transport_name(gpul_comm_transport transport);
 
-/* Parse one of these names; false: the name is unknown. */
+/* Parse a name that the functions above return; false: the name is unknown. */
 bool gpul_comm_dtype_parse(const char *text, gpul_comm_dtype *out);
 bool gpul_comm_op_parse(const char *text, gpul_comm_op *out);
 bool gpul_comm_call_parse(const char *text, gpul_comm_call *out);

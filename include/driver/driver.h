@@ -192,7 +192,8 @@ typedef struct gpul_driver {
 #undef X
 } gpul_driver;
 
-/* On a machine without NVIDIA's driver, the notice of AUTO begins with this text; on other machines it explains why that driver failed. */
+/* The notice that gpul_driver_open(AUTO) logs when it opens the software driver begins with this text, or, if NVIDIA's driver is
+ * installed, with the reason why it cannot be used. */
 #define GPUL_NO_NVIDIA_DRIVER "no NVIDIA driver is installed"
 
 typedef enum gpul_driver_choice { GPUL_DRIVER_AUTO, GPUL_DRIVER_NVIDIA, GPUL_DRIVER_SOFT } gpul_driver_choice;
@@ -214,7 +215,7 @@ bool gpul_driver_choice_parse(const char *text, gpul_driver_choice *out);
  * Source   CUDA Driver API, Initialization; Driver Entry Point Access */
 gpul_status gpul_driver_open(gpul_driver_choice choice, const gpul_driver **out, gpul_error *err);
 
-/* Call a function of the table; the text of a failure names it.  For an entry point that the driver lacks, the table
+/* Call a function of the table; the text of a failure names the function.  For an entry point that the driver lacks, the table
  * has a function that returns CUDA_ERROR_NOT_SUPPORTED. */
 #define gpul_cu(drv, err, call) gpul_cu_status((drv), (err), (drv)->call, #call)
 

@@ -84,7 +84,8 @@ gpul_status gpul_fifo_gpu_create(const gpul_driver *drv, void *area, CUdeviceptr
 				 gpul_error *err);
 void gpul_fifo_gpu_destroy(gpul_fifo_gpu *g); /* accepts NULL */
 
-/** Set the lanes' heads from the area again; call it after gpul_fifo_reset() in the proxy's process.
+/** Set the lanes' heads, the positions of the next triggers, by the slots in the area; call it after gpul_fifo_reset() in the proxy's
+ * process.
  *
  * @g  no kernel may be using it; the kernel parameter does not change
  * Errors  GPUL_ENOMEM, GPUL_ECUDA: kernels must not use g after an error */

@@ -37,7 +37,7 @@ enum {
 	GPUL_FIFO_MAX_LANES = 4096,
 	GPUL_FIFO_MAX_SLOTS = 1 << 24, /* slots of all lanes together */
 	GPUL_FIFO_KIND_SHIFT = 59,     /* bits 59-62 of word 1 are the kind, by which a proxy (proxy.h) selects the handler */
-	GPUL_FIFO_N_KINDS = 16,        /* a program that polls without a proxy may use these bits for its data */
+	GPUL_FIFO_N_KINDS = 16,        /* number of kinds; a program that polls without a proxy may use the kind's bits for its data */
 };
 
 struct gpul_fifo_header {

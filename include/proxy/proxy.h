@@ -87,7 +87,7 @@ typedef struct gpul_proxy_stats {
 	uint64_t empty_polls; /* number of turns in which all FIFOs were empty */
 	uint64_t sleeps, slept_ns;
 	uint64_t longest_sleep_ns; /* the longest sleep so far; it should not exceed max_sleep_ns */
-	uint64_t late_ns;          /* four of five recent sleeps ended no later than this after their time */
+	uint64_t late_ns;          /* four of five recent sleeps ended at most this long after the time for which they were set */
 	uint64_t handler_ns;       /* time in handlers, estimated from one batch in 64 */
 	uint64_t cpu_ns;           /* processor time of the thread */
 	uint64_t elapsed_ns;       /* time from the thread's start until now, or until its end */

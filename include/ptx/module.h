@@ -1,5 +1,4 @@
-/* module.h — defines the model of a PTX file: the parser fills it in; the printer, the linker, the interpreter and
- *others read it.
+/* module.h — defines the model of a PTX file: the parser fills it in; the printer, the linker, the interpreter and others read it.
  *
  *     gpul_ptx_module
  *       ├─ version, targets, address size
@@ -108,7 +107,7 @@ typedef struct gpul_ptx_label {
 typedef struct gpul_ptx_regs { /* one declared name: `.reg .b32 %r<5>`, `.reg .v2 .f32 x` */
 	gpul_ptx_str name;     /* the name without <n> */
 	uint16_t type;         /* gpul_ptx_mod: GPUL_PTX_MOD_B32 ...  PRED */
-	uint8_t vector;        /* 1, 2 or 4 */
+	uint8_t vector;        /* number of elements: 1, 2 or 4 */
 	bool ranged;           /* declared with <count> */
 	uint32_t first;        /* flat number of the first register, for a vector of its element .x */
 	uint32_t count;        /* number of registers; 1 unless ranged */
@@ -147,7 +146,7 @@ typedef struct gpul_ptx_var { /* a variable or a parameter */
 	gpul_ptx_str name;
 	uint16_t space;               /* gpul_ptx_mod: GPUL_PTX_MOD_GLOBAL CONST SHARED LOCAL PARAM TEX; REG: a .reg parameter of a .func */
 	uint16_t type;                /* gpul_ptx_mod: GPUL_PTX_MOD_F32, B8 ... also TEXREF SAMPLERREF SURFREF */
-	uint8_t vector;               /* 1, 2 or 4 */
+	uint8_t vector;               /* number of elements: 1, 2 or 4 */
 	uint8_t linkage;              /* a value of gpul_ptx_linkage */
 	uint16_t ptr_space;           /* kernel parameter with .ptr .global: GLOBAL; with .ptr only: GENERIC; else 0 */
 	uint32_t ptr_align;           /* the N of .ptr ... .align N; 0: absent */
@@ -170,11 +169,10 @@ typedef struct gpul_ptx_tuning { /* performance-tuning directives (.maxntid ...)
 	uint32_t first_pragma, n_pragmas; /* rows of module->pragmas */
 } gpul_ptx_tuning;
 
-typedef struct gpul_ptx_scope {
+typedef struct gpul_ptx_scope { /* a block { } in a body; the scope in row 0 is the body itself */
 	uint32_t parent;
-	uint32_t open, close;
+	uint32_t open, close; /* rows of func->items */
 } gpul_ptx_scope;
-/* A block { } in a body: open and close are rows of func->items; the scope in row 0 is the body itself. */
 
 typedef struct gpul_ptx_item { /* one statement, in the order of the file; the printer prints these */
 	enum {
@@ -278,9 +276,9 @@ typedef struct gpul_ptx_module {
 	gpul_ptx_str *pragmas;
 	uint32_t n_pragmas;
 	const char **strings;
-	uint32_t n_strings; /* NUL-terminated; strings[0] is "" */
+	uint32_t n_strings; /* number of strings, which are NUL-terminated; strings[0] is "" */
 	const char **extra_mods;
-	uint32_t n_extra_mods;     /* names of modifiers that vocabulary.h lacks */
+	uint32_t n_extra_mods;     /* number of names of modifiers that vocabulary.h lacks */
 	void *storage;             /* the arena that owns all tables above; NULL: bodies owns them */
 	struct ptx_bodies *bodies; /* the bodies of a module from gpul_ptx_parse_lazy(); else NULL */
 	uint32_t n_others;         /* number of owners that gpul_ptx_module_share() added */
@@ -316,10 +314,10 @@ gpul_ptx_module *gpul_ptx_module_share(gpul_ptx_module *m);
  *         an address range of some 100 times text_bytes, which gpul_ptx_parse() does not need */
 gpul_status gpul_ptx_parse_lazy(const char *text, size_t text_bytes, const char *file_name, gpul_ptx_module **out, gpul_error *err);
 
-/** Parse the body of the function in this row of m->funcs, unless it has been parsed.  Does nothing for other modules than those
- * of gpul_ptx_parse_lazy(), and for functions without a body.
+/** Parse the body of the function in this row of m->funcs, unless it has been parsed.  Does nothing for modules that are not from
+ * gpul_ptx_parse_lazy(), and for functions without a body.
  *
- * @m    the module; a share of it is enough
+ * @m    the module; the caller needs only be one of its owners (gpul_ptx_module_share())
  * @row  the function's row of m->funcs
  * Errors  GPUL_EFORMAT, GPUL_ENOMEM; after the first error each call for a body that has not been parsed fails
  * Threads any thread, even while others read the functions that have been parsed */

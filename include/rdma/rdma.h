@@ -248,10 +248,10 @@ gpul_status gpul_rdma_connect_secret(gpul_rdma *r, const char *address, const ch
 
 /** Close a connection: the peer's requests end with "the peer has closed the connection".
  *
- * An end may close as soon as its last receive or send has ended: what has been received here has also been sent at the peer, and what has
- * been sent here is received there, if a receive waits for it.  Puts are not counted: before closing, wait for a message from an end that
- * puts.  Requests in flight are dropped; after it returns, the peer can no longer change local memory.
- * NULL is fine. */
+ * An end may close as soon as its last receive or send has ended: the peer's send of a message that was received here ends with success,
+ * and a message that was sent here arrives at the peer if a receive waits for it.  This does not hold for puts: before closing, wait for a
+ * message from an end that puts.  Requests in flight are dropped; after this call, the peer can no longer change local memory.  NULL is
+ * fine. */
 void gpul_rdma_conn_close(gpul_rdma_conn *c);
 
 typedef struct gpul_rdma_conn_info {

@@ -1,7 +1,7 @@
 /* handle.h — the handle of a listener: what a peer needs to connect, in the 128 bytes that NCCL carries to it.
  *
  *     0         8     10   12        16             80           112       120   128
- *     ┌─────────┬─────┬────┬─────────┬──────────────┬────────────┬─────────┬─────┐   address: "10.9.0.1:40123" with NULs, of the socket
+ *     ┌─────────┬─────┬────┬─────────┬──────────────┬────────────┬─────────┬─────┐   address: "10.9.0.1:40123" of the socket, NUL-padded
  *     │ magic   │ ver │ 0  │ backend │ address      │ secret     │ check   │ 0   │   secret: random, of this listener alone
  *     └─────────┴─────┴────┴─────────┴──────────────┴────────────┴─────────┴─────┘   check: first 8 bytes of the SHA-256 of bytes 0 to 111
  *

@@ -44,7 +44,7 @@ gpul_status gpul_rdma_copies_create(const gpul_driver *drv, int gpu, unsigned n_
 /* Wait until no copy is in flight, then free everything.  NULL is fine; cannot fail. */
 void gpul_rdma_copies_destroy(gpul_rdma_copies *c);
 
-/* The 2 * n_stages buffers, which are contiguous; valid as long as c. */
+/* Return the 2 * n_stages staging buffers, which are contiguous; valid as long as c. */
 void *gpul_rdma_copies_stages(const gpul_rdma_copies *c);
 /* Return the properties of the buffers' memory, such as its kind and its NUMA node.  Valid as long as c. */
 const gpul_mem_info *gpul_rdma_copies_about(const gpul_rdma_copies *c);

@@ -11,7 +11,7 @@ const char *gpul_rdma_pointer_kind_name(gpul_rdma_pointer_kind kind)
 	return (unsigned)kind < sizeof names / sizeof names[0] ? names[kind] : "?";
 }
 
-/* Find out where memory from cuMemCreate() is.  The properties of the allocation say so with every driver. */
+/* Find out whether memory from cuMemCreate() is in a GPU or in the host, by the properties of the allocation. */
 static gpul_status find_mapped(const gpul_driver *drv, uint64_t at, gpul_rdma_pointer *p, gpul_error *err)
 {
 	CUmemGenericAllocationHandle handle;

@@ -63,7 +63,7 @@ static gpul_nic_distance measure(const struct pci_function *gpu, const gpul_nic 
 	return gpu->node == nic->node ? GPUL_NIC_NODE : GPUL_NIC_SYS;
 }
 
-/* Find the GPU with an address in any form; .address is "" if there is none. */
+/* Find the GPU with a PCI address, in any form that gpul_pci_parse() accepts; .address is "" if there is none. */
 static struct pci_function find_gpu(const gpul_nic_topology *t, const char *gpu)
 {
 	struct pci_function f = { .address = "" };

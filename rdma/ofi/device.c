@@ -34,7 +34,7 @@ static bool needs_words(const struct fi_info *i)
 	return !strncmp(i->fabric_attr->prov_name, "tcp;ofi_rxm", 11);
 }
 
-/* Explain why the backend cannot use an entry; NULL: it can. */
+/* Explain why the backend cannot use an entry of fi_getinfo(); NULL: it can. */
 static const char *why_unusable(const struct fi_info *i)
 {
 	const unsigned char *v6 = i->src_addr;
@@ -64,8 +64,8 @@ static bool is_loopback(const struct fi_info *i)
 	return i->addr_format == FI_SOCKADDR_IN && at && at[4] == 127;
 }
 
-/* The loopback interface may be the only entry while other interfaces have no carrier yet.  An IPv4 entry still works between
- * machines, because a connection replaces its address by that of the connection's socket. */
+/* Loopback entries have the lowest rank, but are usable: they may be the only entries while no other interface has a carrier.  An IPv4
+ * loopback entry works even between machines, because a connection replaces its address by that of the connection's socket. */
 int gpul_ofi_rank(const struct fi_info *i)
 {
 	const bool v6 = i->addr_format == FI_SOCKADDR_IN6;

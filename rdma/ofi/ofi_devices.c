@@ -161,7 +161,7 @@ gpul_status gpul_ofi_entries_read(gpul_ofi_entries *out, gpul_error *err)
 	snprintf(all.version, sizeof all.version, "%u.%u", FI_MAJOR(ofi->fi_version()), FI_MINOR(ofi->fi_version()));
 	st = add_answer(ofi, gpul_ofi_hints(ofi, NULL, NULL), &all, true, err);
 	any = st ? NULL : ofi->fi_dupinfo(NULL);
-	if (any) { /* hints without restrictions, which accept every mode, as fi_info(1) does */
+	if (any) { /* use hints without restrictions, which accept every mode, as the tool fi_info(1) does */
 		any->mode = ~0ULL;
 		any->domain_attr->mode = ~0ULL;
 		any->domain_attr->mr_mode = (int)~(unsigned)(GPUL_OFI_MR_BASIC | GPUL_OFI_MR_SCALABLE);

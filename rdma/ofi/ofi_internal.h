@@ -35,7 +35,7 @@ struct ofi_device {
 	gpul_rdma_device_info about;
 };
 
-/* size of the ring of flushes; a power of two */
+/* number of entries in the ring of flushes; a power of two */
 enum { OFI_FLUSHES = 64 };
 
 /* The test of whether the peer's endpoint can be reached, which reach.c describes. */
@@ -53,7 +53,7 @@ enum { OFI_WORDS = 512 };
 struct ofi_words {
 	uint64_t *arrivals, *departures; /* n_eps rings each, in one allocation */
 	gpul_rdma_piece arrivals_piece, departures_piece;
-	void *tokens[2];       /* of these pieces; NULL: not registered */
+	void *tokens[2];       /* the registrations of both pieces; NULL: not registered */
 	gpul_rdma_remote peer; /* the peer's arrivals */
 	uint32_t n_arrived[GPUL_RDMA_MAX_QPS], n_departed[GPUL_RDMA_MAX_QPS];
 };

@@ -54,7 +54,7 @@ gpul_status gpul_rdma_address_parse(const char *text, gpul_rdma_address *out, gp
 		n = (size_t)(end - host);
 		if (end[1])
 			st = parse_port(text, end + 2, &a.port, err);
-	} else if (colon && !strchr(colon + 1, ':')) { /* two colons without brackets: an IPv6 address without a port */
+	} else if (colon && !strchr(colon + 1, ':')) { /* several colons would be an IPv6 address without a port */
 		n = (size_t)(colon - host);
 		st = parse_port(text, colon + 1, &a.port, err);
 	}

@@ -34,7 +34,7 @@ static void name_peer(gpul_rdma_channel *c)
 	socklen_t n = sizeof a;
 
 	if (getpeername(c->fd, (struct sockaddr *)&a, &n) == 0 && a.ss_family == AF_UNIX && n <= sizeof a.ss_family) {
-		n = sizeof a; /* the peer of a listener's Unix socket has no address: use this end's */
+		n = sizeof a; /* the peer of an accepted Unix socket has no address: use the address of this end */
 		(void)getsockname(c->fd, (struct sockaddr *)&a, &n);
 	}
 	gpul_rdma_sockaddr_print((struct sockaddr *)&a, n, c->peer);

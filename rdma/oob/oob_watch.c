@@ -26,7 +26,7 @@ struct gpul_rdma_watched {
 	bool again; /* whole frames may be in the channel's buffer, which epoll does not report */
 	bool ended; /* the entry has failed, or is being ended or removed: its callbacks are not called any more */
 	bool said;  /* FAILED or BYE has been sent */
-	bool bye;   /* the peer has closed the connection, with these totals */
+	bool bye;   /* the peer has closed the connection, with the totals below */
 	gpul_rdma_totals totals;
 };
 
@@ -285,7 +285,7 @@ gpul_status gpul_rdma_watch_add(gpul_rdma_watch *w, gpul_rdma_channel *c, uint64
 		.w = w, .fd = gpul_rdma_channel_fd(c), .channel = c, .on_failure = on_failure, .context = context, .again = true
 	};
 
-	/* The system's limit is longer, so that the lease expires first: its message is clearer. */
+	/* The system's limit is longer than the lease, so that the lease, whose message is clearer, expires first. */
 	gpul_rdma_channel_set_limit(c, 2 * limit_ns);
 	e.lease = gpul_rdma_lease_begin(limit_ns, peer_limit_ns, gpul_clock_ns());
 	return add_watched(w, &e, out, err);

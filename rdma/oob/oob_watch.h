@@ -21,7 +21,7 @@ typedef struct gpul_rdma_watched gpul_rdma_watched; /* a watched channel or desc
 
 /* Callbacks run on the watch's thread, one at a time.  They must return soon, because no heartbeat
  * is sent meanwhile, and must not call add or remove.  on_failure is called at most once for each
- * channel; totals: of a peer that has closed the connection, not checked; NULL: it has not. */
+ * channel.  totals: those in the BYE of a peer that has closed the connection, not checked; NULL: no BYE has arrived. */
 typedef void gpul_rdma_on_failure(void *context, const gpul_rdma_failure *why, const gpul_rdma_totals *totals);
 typedef void gpul_rdma_on_readable(void *context);
 
@@ -64,7 +64,7 @@ gpul_status gpul_rdma_watch_add_fd(gpul_rdma_watch *w, int fd, gpul_rdma_on_read
 				   gpul_error *err);
 
 /* End a connection: send FAILED with the reason, or (why NULL) BYE with the totals, shut the socket down, and call no callback from
- * now on; one may still be running.  Only the first call has an effect.  Never blocks.  Any thread may call, also in a callback. */
+ * now on; one may still be running.  Only the first call has an effect.  Never blocks.  Any thread may call, even in a callback. */
 void gpul_rdma_watch_end(gpul_rdma_watched *e, const gpul_rdma_failure *why, gpul_rdma_totals totals);
 
 /* Stop watching: when this returns, the callback is not running and will not be called again, so the caller must not hold a lock

@@ -37,7 +37,7 @@ static bool has_credentials(unsigned type)
 	return type >= GPUL_RDMA_IDENTIFY && type <= GPUL_RDMA_PROOF;
 }
 
-/* The size of a payload that is checked by its user, not here. */
+/* Return the size of a payload whose contents are checked by its user, not in this file. */
 static size_t plain_bytes(unsigned type)
 {
 	return type == GPUL_RDMA_BYE ? sizeof(gpul_rdma_totals) : has_credentials(type) ? sizeof(gpul_rdma_credentials) : 0;

@@ -33,8 +33,8 @@ typedef struct gpul_rdma_stranger {
 
 typedef enum gpul_rdma_stranger_event_kind {
 	GPUL_RDMA_STRANGER_NONE,  /* the deadline has passed, or gpul_rdma_strangers_wake() was called */
-	GPUL_RDMA_STRANGER_HELLO, /* call welcome() or refuse(), now or later */
-	GPUL_RDMA_STRANGER_READY, /* call take() */
+	GPUL_RDMA_STRANGER_HELLO, /* a client has sent HELLO: call gpul_rdma_stranger_welcome() or _refuse(), now or later */
+	GPUL_RDMA_STRANGER_READY, /* a client has sent READY: call gpul_rdma_stranger_take() */
 	GPUL_RDMA_STRANGER_GONE,  /* a client has ended after its WELCOME, and has been removed: release what was created for it */
 } gpul_rdma_stranger_event_kind;
 

@@ -27,8 +27,8 @@ typedef struct gpul_rdma_lease {
 	uint64_t last_sent_ns, last_heard_ns, last_tick_ns;
 } gpul_rdma_lease;
 
-/* Begin a lease: the last receipt and the last heartbeat count as now.  limit_ns: this end's limit; peer_limit_ns: the peer's
- * limit, for which this end's heartbeats must be frequent enough.  Both are at least 1000. */
+/* Begin a lease: now_ns becomes the time of the last receipt and of the last heartbeat.  limit_ns: this end's limit; peer_limit_ns: the
+ * peer's limit, for which this end's heartbeats must be frequent enough.  Both are at least 1000. */
 gpul_rdma_lease gpul_rdma_lease_begin(uint64_t limit_ns, uint64_t peer_limit_ns, uint64_t now_ns);
 
 /* Note that something was received from the peer. */

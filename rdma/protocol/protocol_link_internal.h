@@ -110,7 +110,7 @@ struct queue {
 	uint32_t delivery_until; /* position after the last operation that completes only on delivery */
 	bool put_busy;           /* on fabrics without order: a put is in flight, so the next one waits */
 	uint32_t recvs_used;
-	int last_op;            /* index of the queue pair's last operation in the current take (see struct take); -1: none */
+	int last_op;            /* index of the queue pair's last operation in the ops of struct take; -1: none */
 	struct flight *flights; /* ring of desc.depth entries */
 };
 
@@ -148,7 +148,7 @@ struct gpul_rdma_link {
 	bool in_message;       /* a send has taken some of its slots, and needs more */
 	bool buffer_ended;     /* the slot before next_slot was the last one of its buffer */
 	uint16_t message;      /* message number of the slot before next_slot */
-	uint32_t next_message; /* number of the next message that has no slot; of a multi-receive, of its first one */
+	uint32_t next_message; /* number of the next message without a slot, or of the first message of its multi-receive */
 	struct stages out;
 	struct out_stage out_stages[MAX_STAGES];
 	uint8_t ready[MAX_STAGES]; /* ring of the staged segments whose copy has ended */
@@ -184,7 +184,7 @@ struct gpul_rdma_link {
 enum id_class { ID_QUEUE, ID_FLUSH, ID_COPY_OUT, ID_COPY_IN };
 #define MAKE_ID(class, high, low) ((uint64_t)(class) << 48 | (uint64_t)(high) << 32 | (uint32_t)(low))
 
-/* The array that one call of gpul_rdma_link_take() fills with operations; comments call such a call "a take". */
+/* The array that one call of gpul_rdma_link_take() fills with operations. */
 struct take {
 	gpul_rdma_op *ops;
 	unsigned n, max;
@@ -252,7 +252,7 @@ static inline void make_signaled(struct queue *q, gpul_rdma_op *op)
 	q->wants_signal = q->wants_delivery = false;
 }
 
-/* Add an operation for queue pair qp to the take; the caller has checked that there is room. */
+/* Append an operation for queue pair qp to the array of gpul_rdma_link_take(); the caller has checked that there is room. */
 static inline gpul_rdma_op *emit_op(gpul_rdma_link *l, struct take *t, gpul_rdma_op_kind kind, unsigned qp, uint16_t request, uint8_t stage,
 				    uint32_t bytes)
 {
@@ -290,7 +290,7 @@ void gpul_rdma_request_retired(gpul_rdma_link *l, struct request *r);
 /* Fail with GPUL_EINVAL unless the span is inside its area. */
 gpul_status gpul_rdma_check_span(const gpul_rdma_link *l, const gpul_rdma_span *span, gpul_error *err);
 
-/* ---- send.c, recv.c, protocol_put.c: the steps of a take, and the ends of operations ------------------------- */
+/* ---- send.c, recv.c, protocol_put.c: the steps of gpul_rdma_link_take(), and the ends of operations ----------- */
 
 void gpul_rdma_take_sends(gpul_rdma_link *l, struct take *t);
 void gpul_rdma_take_grants(gpul_rdma_link *l, struct take *t);

@@ -352,7 +352,7 @@ void gpul_rdma_arrived(gpul_rdma_link *l, unsigned qp, uint32_t imm)
 		segment_arrived(l, g);
 }
 
-/* ---- the call ---------------------------------------------------------------------------------------- */
+/* ---- gpul_rdma_link_recv() --------------------------------------------------------------------------- */
 
 static gpul_status check_parts(const gpul_rdma_link *l, const gpul_rdma_span *spans, const uint32_t *tags, unsigned n, gpul_error *err)
 {

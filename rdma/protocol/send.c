@@ -142,7 +142,7 @@ static void pass_slot(gpul_rdma_link *l, struct request *r, const gpul_rdma_slot
 
 /* ---- segments ---------------------------------------------------------------------------- */
 
-/* True if the queue pair of each stripe of a segment, and the take, have room for its operations. */
+/* True if the array t, and the queue pair of each stripe of a segment, have room for the operations of the segment. */
 static bool has_room(const gpul_rdma_link *l, const struct take *t, uint32_t sequence, unsigned n_stripes, unsigned pieces)
 {
 	if (t->max - t->n < n_stripes * pieces)
@@ -352,7 +352,7 @@ gpul_status gpul_rdma_link_send(gpul_rdma_link *l, const gpul_rdma_span *span, u
 
 /* ---- totals -------------------------------------------------------------------------------------- */
 
-/* Return the number of the first message that no send has begun: in a multi-receive, behind those whose predecessors have a send. */
+/* Return the number of the first message that no send has begun.  The first messages of a multi-receive may have been begun already. */
 static uint32_t first_unsent(const gpul_rdma_link *l)
 {
 	return l->next_message + (uint32_t)__builtin_ctz(~l->group_taken);
@@ -371,7 +371,7 @@ uint32_t gpul_rdma_count_sent(const gpul_rdma_link *l)
 	return n;
 }
 
-/* Mark the sends of which something is not posted: an operation, or a staged segment. */
+/* Mark the sends that have an operation or a staged segment that the backend has not accepted yet. */
 static void mark_unposted(const gpul_rdma_link *l, const gpul_rdma_op *unposted, unsigned n_unposted, bool *marks)
 {
 	uint64_t stages = l->out.copying;

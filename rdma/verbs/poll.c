@@ -105,7 +105,7 @@ static int read_completions(gpul_verbs_path *p, gpul_rdma_event *events, unsigne
 	return n < 0 ? -1 : n_events;
 }
 
-/* Report the failure, unless it is only flushed completions and a better reason may still arrive. */
+/* Report the failure, unless only flushed completions have arrived, and their cause may still arrive. */
 static gpul_status report_failure(gpul_verbs_path *p, unsigned *n_events, gpul_rdma_failure *why)
 {
 	gpul_rdma_event ignored[GPUL_VERBS_BATCH];

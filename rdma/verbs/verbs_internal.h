@@ -1,8 +1,8 @@
 /* verbs_internal.h — the structs and functions that the files of the verbs backend share.
  *
  *     device ── context, protection domain, port, GID            verbs_device.c, verbs_choose.c, verbs_memory.c
- *       path ── one completion queue                              verbs_path.c creates, connect.c connects, async.c
- *         queue pairs 0 .. n-1, to the peer                       verbs_post.c, poll.c
+ *       path ── one completion queue                              verbs_path.c, description.c, async.c
+ *         queue pairs 0 .. n-1, to the peer                       queue.c, verbs_post.c, poll.c
  *         a loop-back queue pair, for FLUSH                       flush.c
  *         a datagram queue pair, for CONTROL                      datagram.c */
 #ifndef GPULOAD_RDMA_VERBS_VERBS_INTERNAL_H

@@ -18,7 +18,7 @@
 
 enum { MOST_WORDS = 64, WORD_BYTES = 4096 };
 
-/* The words of a command line, and the text that they point into. */
+/* The arguments of a command line, and the buffer that argv points into. */
 struct command {
 	char *argv[MOST_WORDS + 1];
 	char text[2 * WORD_BYTES];

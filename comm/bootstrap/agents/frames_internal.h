@@ -37,8 +37,8 @@ struct frame_head { /* little-endian */
 	uint32_t n_bytes; /* size of the payload */
 };
 
-struct frame_end {                   /* the payload of END */
-	int32_t pid, status, forced; /* status: from waitpid() */
+struct frame_end {                   /* the payload of END: a rank has ended */
+	int32_t pid, status, forced; /* status: from waitpid(); forced: the launcher has sent the rank SIGTERM or SIGKILL */
 	char text[200];              /* how the rank ended; "": use status */
 };
 

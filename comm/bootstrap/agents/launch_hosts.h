@@ -17,9 +17,9 @@ enum { GPUL_COMM_START_MS = 30 * 1000 };
 typedef struct gpul_comm_launch_hosts_options {
 	char *const *argv; /* the program and its arguments, terminated by NULL */
 	gpul_comm_hosts hosts;
-	const char *agent; /* command line of the agent: AGENT HOST COMMAND... must run a shell command on a host; NULL: GPUL_COMM_AGENT */
-	char *const *part; /* the command on each host, which calls gpul_comm_launch_part(); terminated by NULL */
-	const char *address; /* HOST:PORT where rank 0 listens; NULL: chosen on its host */
+	const char *agent;   /* the agent: "AGENT HOST COMMAND..." must run the shell command on the host; NULL: GPUL_COMM_AGENT */
+	char *const *part;   /* the command on each host, which calls gpul_comm_launch_part(); terminated by NULL */
+	const char *address; /* HOST:PORT where rank 0 listens; NULL: the host launcher of rank 0 chooses it */
 	/* interface on which rank 0 listens if address is NULL (see gpul_comm_job); NULL: that of the default route */
 	const char *interface;
 	bool tag;     /* true: prefix each line of a rank's output with its number: "[3] " */

@@ -23,11 +23,11 @@ struct part {
 	struct frame_reader orders;
 	unsigned char payload[FRAME_BYTES];
 	int output;                        /* descriptor for frames to the launcher */
-	int first, n;                      /* the ranks of this host */
+	int first, n;                      /* the ranks of this host: n ranks from `first` on */
 	int pipes[GPUL_COMM_MAX_RANKS][2]; /* read ends of the ranks' standard output and error; -1: at end of file */
 	bool reported[GPUL_COMM_MAX_RANKS];
 	char **argv;
-	struct frame_texts texts; /* the payload of the JOB, into which argv points */
+	struct frame_texts texts; /* the payload of the JOB frame; argv points into it */
 	uint64_t received_ns, beat_ns;
 	bool alone; /* the launcher has ended, so nobody reads the output of this process */
 };

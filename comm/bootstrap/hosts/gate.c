@@ -78,7 +78,7 @@ static gpul_status accept_visitors(struct gate *g, gpul_error *err)
 		if (fd < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
 			return GPUL_OK;
 		if (fd < 0)
-			continue; /* only this connection has failed, by one of the network errors in accept(2) */
+			continue; /* only this connection has failed, with one of the network errors that accept(2) lists */
 		if (g->n_visitors == MAX_VISITORS)
 			drop_visitor(g, 0);
 		v = &g->visitors[g->n_visitors];

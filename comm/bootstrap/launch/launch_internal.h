@@ -29,13 +29,13 @@ struct orphans {
 	int was_subreaper;
 };
 
-/* What the launcher does next with ranks that still run. */
+/* The stage of a launch: what the launcher does with the ranks that still run. */
 enum stage { STAGE_RUNNING, STAGE_SETTLING, STAGE_GRACE, STAGE_TERMINATED, STAGE_KILLED };
 
 struct launch {
 	gpul_comm_job job;
 	int grace_ms;
-	int report_ms; /* additional time for the reports of other hosts */
+	int report_ms; /* added to grace_ms, for the reports of other hosts */
 	struct rank_process ranks[GPUL_COMM_MAX_RANKS];
 	int failed;            /* the rank that failed first; -1: none */
 	char failed_text[200]; /* description of the failure; "": its status describes it */

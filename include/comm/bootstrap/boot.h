@@ -29,7 +29,7 @@ extern "C" {
 
 typedef struct gpul_boot gpul_boot; /* opaque; the struct is defined in boot_internal.h */
 
-/* descriptors that a rank may offer in one call */
+/* maximum number of descriptors that a rank may offer in one call */
 enum { GPUL_BOOT_MAX_FDS = 64 };
 
 /** Connect to the other ranks of the job.  Returns when all ranks have arrived.
@@ -50,7 +50,7 @@ gpul_status gpul_boot_open(const gpul_comm_job *job, int timeout_ms, gpul_boot *
  * of gpul_boot_watch() must not call this. */
 void gpul_boot_close(gpul_boot *b);
 
-/* This process' rank, and the number of ranks. */
+/* Return this rank, and the number of ranks. */
 int gpul_boot_rank(const gpul_boot *b);
 int gpul_boot_size(const gpul_boot *b);
 

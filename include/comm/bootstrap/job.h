@@ -1,6 +1,6 @@
 /* job.h — the job that this process belongs to: its rank, the number of ranks, and the job's name.
  *
- * A job is N processes that a launcher has started together.  Launchers describe it in environment variables: */
+ * A job is N processes that a launcher has started together; gpul_comm_job_find() lists the variables by which launchers describe it. */
 #ifndef GPULOAD_COMM_BOOTSTRAP_JOB_H
 #define GPULOAD_COMM_BOOTSTRAP_JOB_H
 
@@ -17,11 +17,11 @@ typedef struct gpul_comm_job {
 	int rank, size;                        /* 0 <= rank < size <= GPUL_COMM_MAX_RANKS */
 	char name[GPUL_COMM_JOB_BYTES];        /* equal in all ranks of a job, different between jobs: letters, digits, '.', '_', '-' */
 	char host[GPUL_COMM_HOST_BYTES];       /* name of this rank's host, of the same characters as .name; "": the machine's host name */
-	char address[GPUL_COMM_ADDRESS_BYTES]; /* in the form "HOST:PORT" where rank 0 listens; "": all ranks meet on this machine */
+	char address[GPUL_COMM_ADDRESS_BYTES]; /* "HOST:PORT" at which rank 0 listens; "": all ranks are on this machine */
 	char interface[GPUL_COMM_HOST_BYTES];  /* only for rank 0, with an address: the interface, or its IP address, to listen on;
 					        * "": the host part of the address */
 	char secret[GPUL_COMM_SECRET_BYTES];   /* with an address: equal in all ranks, at least 16 characters; never sent */
-	const char *source;                    /* static: "gpuload", "pmix", "torchrun", "srun" or "single" */
+	const char *source;                    /* the launcher, a static text: "gpuload", "pmix", "torchrun", "srun" or "single" */
 } gpul_comm_job;
 
 /** Find the job of this process in its environment.  The job is that of the first launcher in this list whose variables are set:

@@ -67,7 +67,7 @@ const char *gpul_comm_mesh_nic_name(const gpul_comm_mesh *m, int rank, unsigned 
 unsigned gpul_comm_mesh_n_conns(const gpul_comm_mesh *m, int rank);
 /* Return the NIC that a rank uses for its connection i. */
 unsigned gpul_comm_mesh_nic_of(const gpul_comm_mesh *m, int rank, unsigned i);
-/* Connection i with a rank; NULL: there is none.  It belongs to one thread at a time. */
+/* Return connection i with a rank; NULL: there is none.  It belongs to one thread at a time. */
 gpul_rdma_conn *gpul_comm_mesh_conn_at(const gpul_comm_mesh *m, int rank, unsigned i);
 
 /* Return NIC 0 of this rank, and connection 0 with a rank; NULL: there is no connection. */

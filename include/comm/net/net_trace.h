@@ -60,7 +60,7 @@ void gpul_net_trace_free(gpul_comm_net_trace *t);
 /** Start recording.
  *
  * @t           initialised
- * @max_events  room for events; those beyond it are counted, but lost.  0: continue, and keep the events
+ * @max_events  room for events; those beyond it are counted, but lost.  0: continue the previous trace, and keep its events
  * Errors  GPUL_EINVAL max_events is 0, and there is no previous trace; GPUL_ENOMEM
  * Threads any thread but the proxy's */
 gpul_status gpul_net_trace_start(gpul_comm_net_trace *t, size_t max_events, gpul_error *err);

@@ -56,8 +56,8 @@ const gpul_mem *gpul_netqueue_bounce(const gpul_netqueue *q);
  * Threads as gpul_netqueue_create() */
 gpul_status gpul_netqueue_begin(gpul_netqueue *q, CUdeviceptr destination, uint64_t bytes, gpul_error *err);
 
-/* gpul_netqueue_begin() in two steps: the caller can write entries before the kernel starts, and the kernel is launched on the
- * caller's stream.  The caller need not call gpul_netqueue_wait() until this stream has been synchronised. */
+/* gpul_netqueue_begin() in two steps, gpul_netqueue_empty() and gpul_netqueue_launch(): the caller can write entries before the kernel
+ * starts, and chooses the stream of the kernel.  gpul_netqueue_wait() need not be called before this stream has been synchronised. */
 void gpul_netqueue_empty(gpul_netqueue *q);
 /** Launch the kernel.
  *
@@ -69,8 +69,8 @@ void gpul_netqueue_empty(gpul_netqueue *q);
  * Threads as gpul_netqueue_create() */
 gpul_status gpul_netqueue_launch(gpul_netqueue *q, CUdeviceptr destination, uint64_t bytes, CUstream stream, gpul_error *err);
 
-/* Write entry n, before gpul_netqueue_publish().  The caller must have a credit for it, and must have written its piece.  For
- * tests, any words are allowed. */
+/* Write entry n, before gpul_netqueue_publish().  The entry must be free (gpul_netqueue_credit()), and its piece must have been
+ * written.  For tests, any words are allowed. */
 void gpul_netqueue_write(gpul_netqueue *q, uint64_t n, const gpul_netqueue_entry *entry);
 /* Read the numbers of entries that the blocks have finished: [n_blocks].  The pieces of these entries may then be overwritten. */
 void gpul_netqueue_read_done(const gpul_netqueue *q, uint64_t *done);

@@ -110,7 +110,7 @@ gpul_status gpul_netqueue_credit(gpul_netqueue_producer *p, const uint64_t *done
 /* True if the end of the stream has been parsed; then n_produced is the total number of entries. */
 bool gpul_netqueue_ended(const gpul_netqueue_producer *p);
 
-/* Write a header. */
+/* Write the header of a record. */
 void gpul_netqueue_write_header(unsigned char out[GPUL_NETQUEUE_HEADER_BYTES], uint32_t length, uint32_t pad, uint64_t destination);
 
 #ifdef __cplusplus

@@ -101,7 +101,7 @@ void gpul_sparse_aggregator_begin(gpul_sparse_aggregator *a, uint32_t n_ranks, u
 gpul_status gpul_sparse_aggregator_take(gpul_sparse_aggregator *a, uint32_t rank, const gpul_sparse_contribution *c, const uint32_t *index,
 					gpul_error *err);
 
-/* True if all contributions of the round have arrived; then sum them, and close the round. */
+/* True if all contributions of the round have arrived; the caller then sums them, and closes the round. */
 bool gpul_sparse_aggregator_ready(const gpul_sparse_aggregator *a);
 
 /* Get the next block, in ascending order, and its position in the contribution of each rank; -1: the rank does not have the block.

@@ -66,8 +66,7 @@ typedef struct gpul_comm_sparse_report {
 
 /** Sum the ranks' send buffers element by element; every rank gets the whole result.
  *
- * Returns when this rank has exchanged its data; the last kernels may still run on the stream.  After a failure, all later calls
- *         fail.
+ * Returns when this rank has exchanged its data; the last kernels may still run on the stream.  After a failure, later calls fail.
  *
  * @s       all ranks make the same calls in the same order
  * @send    device memory of count elements; any alignment that the type allows

@@ -42,7 +42,7 @@ typedef enum gpul_verdict {
  *
  * @images    borrowed
  * @target    borrowed
- * @verdicts  one for each image; filled in Cannot fail: if no image suits, none gets TAKEN.  Any thread. */
+ * @verdicts  one for each image; filled in.  Cannot fail: if no image suits, none gets TAKEN.  Any thread. */
 void gpul_select(const gpul_images *images, const gpul_target *target, gpul_verdict *verdicts);
 
 /** Return a phrase for --explain, such as "machine code for another generation of GPUs (sm_8x)". */

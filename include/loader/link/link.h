@@ -26,8 +26,8 @@ typedef struct gpul_linked {
 	void *bytes;          /* if PTX: a NUL follows, not counted in n_bytes */
 	size_t n_bytes;
 	char *log;                    /* the linker's log; NULL: empty */
-	size_t n_left_out, n_failing; /* number of functions that pruning has left out of the PTX, and number of functions that fail
-				       * if they are called */
+	size_t n_left_out, n_failing; /* ptx/link/prune.h: number of functions that were left out of the PTX, and number of functions
+				       * that fail if they are called */
 } gpul_linked;
 
 typedef struct gpul_link_options {
@@ -36,9 +36,9 @@ typedef struct gpul_link_options {
 	bool to_ptx;                  /* for a driver that runs PTX only: inputs must be PTX or LTO */
 	const char *const *arguments; /* more options for nvJitLink, terminated by NULL; NULL: no options */
 	bool no_cache;                /* do not use the cache (cache.h) */
-	/* Leave functions and variables that no wanted kernel reaches out of the PTX (ptx/link/prune.h); not if an input is LTO code. */
+	/* Omit functions and variables that no wanted kernel reaches from the PTX (ptx/link/prune.h); no effect if an input is LTO code. */
 	bool prune;
-	const char *kernel; /* as a user may write it (loader/names/names.h); NULL: all kernels are wanted */
+	const char *kernel; /* the wanted kernel, as a user may write its name (loader/names/names.h); NULL: all kernels are wanted */
 	bool link_all;      /* with prune: link functions that only a table refers to, however large they are */
 } gpul_link_options;
 

@@ -19,7 +19,7 @@ extern "C" {
  *
  * @text     PTX
  * @n_bytes  its length
- * @n        set to the options' length Any thread. */
+ * @n        set to the options' length.  Any thread. */
 const char *gpul_ptxas_options_in(const char *text, size_t n_bytes, size_t *n);
 
 #define GPUL_PTXAS_MAX 8 /* maximum number of options that can be converted */
@@ -37,7 +37,7 @@ typedef struct gpul_ptxas_options {
  *
  * @text     as on the command line of ptxas
  * @n_bytes  its maximum length; the text also ends at a NUL
- * @out      filled in Any thread. */
+ * @out      filled in.  Any thread. */
 void gpul_ptxas_options_parse(const char *text, size_t n_bytes, gpul_ptxas_options *out);
 
 #ifdef __cplusplus

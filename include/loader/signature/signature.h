@@ -42,8 +42,8 @@ gpul_type gpul_type_find(const char *name);
 #define GPUL_ASSUMED_BYTES_MAX ((int64_t)64 << 20)
 
 typedef enum gpul_param_role {
-	GPUL_ROLE_UNKNOWN,  /* a pointer or a value; if it has a type, it is unused */
-	GPUL_ROLE_SCALAR,   /* a value, or unused and too small for an address */
+	GPUL_ROLE_UNKNOWN,  /* may be a pointer or a value; if its type is not NONE, the kernel does not use the parameter */
+	GPUL_ROLE_SCALAR,   /* a value, or a parameter that is unused and too small for an address */
 	GPUL_ROLE_COUNT,    /* a value that bounds the thread index: the element count of the buffers */
 	GPUL_ROLE_BUFFER,   /* a pointer that is loaded from or stored to */
 	GPUL_ROLE_STRUCT,   /* a struct or array, passed by value */

@@ -36,7 +36,7 @@ typedef struct gpul_rdma_device_desc {
 	int timeout, retry;     /* verbs: 4.096 us * 2^timeout before a retry, and the number of retries (at most 6); 0: 18 and 6 */
 	int traffic_class;      /* RoCE traffic class: DSCP << 2; 0: none */
 	gpul_rdma_qp_type qp_type;
-	bool lossless;          /* the user asserts that the fabric loses no packets (UC over Ethernet) */
+	bool lossless;          /* the user asserts that the fabric loses no packets; required for UC over Ethernet */
 	bool control_datagrams; /* send slots as UD datagrams instead of RDMA writes */
 	gpul_rdma_flush flush;
 } gpul_rdma_device_desc;

@@ -37,7 +37,7 @@ typedef struct gpul_nic_port {
 	int number; /* port number, from 1 */
 	bool active;
 	double gbps;             /* speed in 10^9 bits per second; 0: unknown */
-	char state[16];          /* such as "ACTIVE" or "DOWN"; "": unknown, as for every text here */
+	char state[16];          /* such as "ACTIVE" or "DOWN"; "": unknown, as in every text of this struct */
 	char physical_state[24]; /* such as "LinkUp" or "Polling" */
 	char link_layer[16];     /* such as "InfiniBand" or "Ethernet" */
 	char netdev[24];         /* the network device of the port, "eth0" */

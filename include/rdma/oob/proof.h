@@ -30,7 +30,7 @@ typedef struct gpul_rdma_identity {
 /* The payload of the three frames.
  *
  * 0       32         48      80
- * ┌───────┬──────────┬───────┐   nonce: of the sender; PROOF repeats that of IDENTIFY.  identity: of the connection.
+ * ┌───────┬──────────┬───────┐   nonce: of the sender; PROOF repeats the nonce of IDENTIFY.  identity: of the connection.
  * │ nonce │ identity │ proof │   proof: zero in IDENTIFY
  * └───────┴──────────┴───────┘ */
 typedef struct gpul_rdma_credentials {

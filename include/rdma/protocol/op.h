@@ -86,8 +86,8 @@ typedef struct gpul_rdma_remote {
 	uint64_t address, key, bytes;
 } gpul_rdma_remote;
 
-/* What an end that closes has carried.  Both ends number the messages of a direction in the order of the receives, from the link's
- * first_counter.  At the other end, the fabric may not have reported the same yet. */
+/* How many messages an end has received and sent when it closes.  Both ends number the messages of each direction in the order of the
+ * receives, from the link's first_counter.  The other end needs these numbers, because its fabric may not have reported them yet. */
 typedef struct gpul_rdma_totals {
 	uint32_t received; /* all messages before this one have arrived */
 	uint32_t sent;     /* the sends of all messages before this one have ended */

@@ -60,7 +60,7 @@ typedef struct gpul_rdma_link_desc {
 	void *stages;                  /* 2 * n_stages staging buffers of segment_bytes, registered; NULL: no staged areas */
 	gpul_rdma_piece stages_piece, in_stages_piece; /* registrations of the first half, from which this end sends,
 					* and of the second half, which the peer writes */
-	unsigned n_stages;                             /* number per direction; GPUL_RDMA_MAX_PARTS to 64; 0: none */
+	unsigned n_stages;                             /* number of staging buffers per direction; GPUL_RDMA_MAX_PARTS to 64; 0: none */
 	uint32_t first_counter;                        /* initial value of sequence numbers and other counters, equal
 				        * at both ends; normally 0; tests begin near the wrap-around */
 	uint32_t first_generation;                     /* initial generation of handles, 0 to 0x3fffff; 0 means 1.  Also for tests */
@@ -188,13 +188,13 @@ const gpul_rdma_failure *gpul_rdma_link_failed(const gpul_rdma_link *l);
 /* Count the messages that have ended, for the peer; call it before the link is destroyed. */
 gpul_rdma_totals gpul_rdma_link_totals(const gpul_rdma_link *l);
 
-/* True if the peer has sent messages, by its totals, that posted receives of this end still wait for. */
+/* True if, by its totals, the peer has sent messages for which posted receives of this end still wait. */
 bool gpul_rdma_link_lacks(const gpul_rdma_link *l, const gpul_rdma_totals *peer);
 
 /** End the sends that the peer has received, by its totals, although the fabric has not acknowledged them.
  *
- * The peer is not trusted: if it claims a message of which an operation is not posted, no send ends.  Nothing else may be done with the link
- * afterwards than gpul_rdma_link_fail(), test and destroy: the operations of these sends may still be in flight.
+ * The peer is not trusted: if it claims to have received a message that has an operation in unposted, no send ends.  Afterwards, only
+ * gpul_rdma_link_fail(), test and destroy may be called, because the operations of these sends may still be in flight.
  *
  * @l           link
  * @peer        totals of the peer, not trusted
