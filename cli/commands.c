@@ -28,8 +28,8 @@ cli_table cli_commands = {
 	&cli_fifo,    &cli_rdma,  &cli_comm,   &cli_completion, &cli_help, &cli_version, NULL,
 };
 
-/* Find the row with this name.  The first n_prefix bytes of the names in rows ("fifo ") are not compared; messages show this
- * prefix, `of`. */
+/* Find the row with this name.  The first n_prefix bytes of the names in rows, such as "fifo ", are not compared.  of: the command
+ * whose verbs the rows are, for the error message. */
 static const struct cli_cmd *find_row(const struct cli_cmd *const *rows, size_t n_prefix, const char *name, const char *of, gpul_error *err)
 {
 	const char *names[sizeof cli_commands / sizeof *cli_commands];

@@ -6,7 +6,7 @@ Reads the declarations of cuda.h and cuda_runtime_api.h (cuda_headers.py).  Writ
     table.c       the calls with their parameters, the types, the constants of enumerations
     wrappers.c    for each call a function that records it and calls the real one (nvidia/calls)
 
-The compiler that compiles them computes sizes and offsets, from the same headers.
+The generated code contains sizeof and offsetof, so the C compiler computes sizes and offsets from the same headers.
 """
 import fnmatch, os, re, sys, zlib
 
@@ -21,13 +21,13 @@ CATEGORIES = [(re.compile(pattern), name) for pattern, name in (
     ("Array|Tex|Surf|Mipmap|ChannelDesc", "texture"), ("Mem|Malloc|Free|Pointer|HostAlloc|HostRegister|HostUnregister|HostGet", "memory"),
     ("Module|Library|Kernel|Func|cuLink|Register|Symbol|ProcAddress|EntryPoint", "module"), ("Ctx|GreenCtx", "context"),
     ("Device|cuInit|Version|P2P", "device"))]
-# Pointers to elements that the call reads, though they are not const; and pointers that are shown as addresses.
+# Names of parameters.  READ: pointers to input of the call, though not const.  ADDRESSES: pointers that the log shows without their target.
 READ = ("options", "jitOptions", "libraryOptions", "launchParamsList", "paramArray", "paramsArray")
 ADDRESSES = {"kernelParams", "extra", "args", "optionValues", "jitOptionsValues", "libraryOptionValues", "data", "values", "userData", "fatCubinHandle"}
 COUNT = re.compile(r"num\w*|n\w*Count|count|nbArgs", re.I)
 # typedefs of numbers that are handles or addresses
 HANDLES = re.compile(r"CUdeviceptr|CUmemGenericAllocationHandle|CU(tex|surf)Object|cuda(Texture|Surface)Object|cudaGraphConditionalHandle|CUgraphConditionalHandle")
-# The constants that a parameter called flags is made of: calls, and the prefix of the constants.
+# The constants that a parameter named flags combines: a pattern of the calls' names, and the beginning of the constants' names.
 FLAGS = [("cuStreamCreate*", "CU_STREAM_(DEFAULT|NON_BLOCKING)"), ("cuEventCreate*", "CU_EVENT_(DEFAULT|BLOCKING_SYNC|DISABLE_TIMING|INTERPROCESS)"), ("cuEventRecordWithFlags*", "CU_EVENT_RECORD_"),
          ("cuStreamWaitEvent*", "CU_EVENT_WAIT_"), ("cuCtxCreate*", "CU_CTX_(SCHED|MAP|LMEM|COREDUMP|USER|SYNC)"), ("cuDevicePrimaryCtxSetFlags*", "CU_CTX_(SCHED|MAP|LMEM|COREDUMP|USER|SYNC)"), ("cuMemHostAlloc*", "CU_MEMHOSTALLOC_"),
          ("cuMemHostRegister*", "CU_MEMHOSTREGISTER_"), ("cuMemAllocManaged*", "CU_MEM_ATTACH_"), ("cuStreamAttachMemAsync*", "CU_MEM_ATTACH_"),
@@ -55,7 +55,7 @@ class Table:
         self.constants = dict(pairs)
 
     def type_of(self, p, stars=None):
-        """The name of the calls_type of a parameter or field; stars: those that count."""
+        """Return the C name of the calls_type of a parameter or field; stars: its number of pointer levels, p.stars if None."""
         base, added = self.h.resolve(p.base)
         stars = (p.stars if stars is None else stars) + added
         c_type = f"{p.base} {'*' * (stars - added)}".strip()
@@ -109,7 +109,7 @@ class Table:
             return self.types[tag]
         if self.h.structs[tag] is None:
             return self.add(tag, "CALLS_BYTES", f"sizeof({c_type})")
-        self.types[tag] = None   # a struct that points to itself
+        self.types[tag] = None   # ends the recursion if the struct has a pointer to itself
         fields = [(f, self.field_type(tag, f, c_type)) for f in self.h.structs[tag] if not re.match("reserved|cudaReserved|__|pad", f.name)]
         del self.types[tag]
         fields = [(f, t) for f, t in fields if t]
@@ -125,11 +125,11 @@ class Table:
             size = f"sizeof((({c_type} *)0)->{f.name})"
             return self.add((tag, f.name), "CALLS_CHARS" if f.base == "char" and f.name != "bytes" else "CALLS_BYTES", size)
         if self.h.structs.get(self.h.resolve(f.base)[0], 0) is None and not f.stars:
-            return None   # a union
+            return None   # a union is left out of the log
         return self.type_of(f)
 
     def capture(self, f, i):
-        """(capture, type of an element or None, parameter with the number of elements or -1) of a parameter that is a pointer."""
+        """For a pointer parameter: (enum calls_capture, element type or None, index of the parameter with the number of elements or -1)."""
         p = f.params[i]
         base, added = self.h.resolve(p.base)
         if p.stars == 2 and p.base == "char" and p.const:
@@ -143,20 +143,20 @@ class Table:
         if p.array or (p.stars == 1 and not added and base not in self.h.enums and self.h.structs.get(base, 0) is None):
             return "CALLS_NOTHING", None, -1
         if p.stars == 1 and re.match("struct ", base) and not added and base not in self.h.structs:
-            return "CALLS_NOTHING", None, -1   # not defined
+            return "CALLS_NOTHING", None, -1   # the headers do not define this struct
         element = self.type_of(p, p.stars - 1)
         reads = p.const or p.name in READ
         near = [k for k in (i + 1, i - 1, *([i + 2] if reads else [])) if 0 <= k < len(f.params) and COUNT.fullmatch(f.params[k].name)]
         near = [k for k in near if k > i or self.counts(f.params[k].name, p.name)]
         if near and f.params[near[0]].stars:
-            return "CALLS_NOTHING", None, -1   # a list whose length the call returns
+            return "CALLS_NOTHING", None, -1   # the call itself returns the length of this list
         if near and not reads:
             return "CALLS_NOTHING", None, -1
         return "CALLS_IN" if reads else "CALLS_OUT", element, near[0] if near and not re.search("bytes", f.params[near[0]].name, re.I) else -1
 
     @staticmethod
     def counts(number, elements):
-        """True: a parameter before another one is the number of its elements: numOptions and options, but not numDependencies and nodeParams."""
+        """True if `number` counts the elements of the next parameter: numOptions counts options, but numDependencies not nodeParams."""
         stem = re.sub("^num|^n(?=[A-Z])", "", number).lower().rstrip("s")
         return stem in ("count", "") or stem in elements.lower()
 
@@ -191,7 +191,7 @@ def head(headers):
 
 
 def versions(include, functions):
-    """The version of CUDA that introduced each symbol of the driver API, by the names of the types in cudaTypedefs.h."""
+    """Return a function: symbol of the driver API -> the CUDA version that introduced it, according to cudaTypedefs.h; 0: unknown."""
     path = f"{include}/cudaTypedefs.h"
     known = interface_versions(path) if os.path.exists(path) else {}
     numbers = {}
@@ -216,7 +216,7 @@ def write_table(path, table, functions, since):
                   f"\n}};\nconst size_t n_calls_rows = {len(rows)};\nconst uint32_t calls_table_version = {version}u;\n")
 
 
-# What a wrapper does after the real call succeeded: an address that the call returns is replaced by that of a wrapper.
+# Code of a wrapper after the real call succeeded: it replaces the function address that the call returned by that function's wrapper.
 AFTER = {"cuGetProcAddress": "calls_replace(symbol, pfn, cudaVersion, flags);", "cudaGetDriverEntryPoint": "calls_replace(symbol, funcPtr, 0, 0);",
          "cudaGetDriverEntryPointByVersion": "calls_replace(symbol, funcPtr, 0, 0);"}
 
@@ -246,7 +246,8 @@ def wrapper(headers, f, i):
 
 
 def write_wrappers(path, headers, functions):
-    """The rows that gpuload's auditor reads before this library is relocated: they have no addresses, only differences of two."""
+    """Write wrappers.c.  gpuload's auditor reads the rows of gpuload_calls_binding before the dynamic linker relocates this library,
+    so each row contains differences of two addresses, which need no relocation."""
     def text(line):
         return f'\t"{line}\\n"'
     rows = "\n".join(text(f".long log_{f.name} - gpuload_calls_binding, {i}f - gpuload_calls_binding") for i, f in enumerate(functions))

@@ -15,7 +15,7 @@ from scripts.modules import MODULES, owner
 
 
 def gcov_of(cc):
-    """gcov-12 for gcc-12, because each version has its own file format."""
+    """Return the gcov of the same version as the compiler (gcov-12 for gcc-12), because each version has its own file format."""
     name = re.sub(r"^(.*-)?g?cc", r"\1gcov", os.path.basename(cc))
     return shutil.which(name) or shutil.which("gcov")
 

@@ -1,15 +1,15 @@
 """cuda_headers.py — the declarations of cuda.h and cuda_runtime_api.h: functions, enumerations, structs and typedefs.
 
-Reads the output of the C preprocessor. This is no parser of C: it knows the few forms that these headers use, and a function that it
-cannot read is left out.
+Reads the output of the C preprocessor. It parses only the few forms of declarations that these headers use, and leaves out a function
+that it cannot parse.
 """
 import os, re, subprocess
 
 SOURCE = "#include <cuda.h>\n#include <cuda_runtime_api.h>\n"
-# All interfaces of a call (_v2) and those for per-thread default streams (_ptsz) are declared.
+# With this macro the headers declare every version of a call (_v2) and its variants for per-thread default streams (_ptsz).
 DEFINES = ["-D__CUDA_API_VERSION_INTERNAL"]
-# Functions that nvcc calls and only crt/host_runtime.h declares, which is C++; one that only the driver has; those of cudaProfiler.h, which not every
-# toolkit has.
+# Functions that these two headers do not declare: those of cudaProfiler.h, which some toolkits lack; one that only the driver exports;
+# and those that nvcc's code calls, declared only in crt/host_runtime.h, which is C++.
 UNDECLARED = """
 CUresult cuProfilerStart(void);
 CUresult cuProfilerStop(void);
@@ -27,8 +27,8 @@ KEYWORDS = r"\b(const|volatile|struct|enum|union|extern)\b"
 
 
 class Param:
-    """A parameter or a field: .type as in C, .base (its type without const and stars), .stars, .const (what the first star points to),
-    .array (it has [])."""
+    """A parameter or field: .type as in C; .base: its type without const and '*'; .stars: the number of '*'; .const: the target of the
+    first '*' is const; .array: it has []."""
 
     def __init__(self, text):
         text = re.sub(r"\s+", " ", text).strip()
@@ -47,7 +47,7 @@ class Function:
 
 
 def without_attributes(text):
-    """The text without __attribute__((...)) and the like."""
+    """Return the text without __attribute__((...)) and __declspec(...)."""
     out, at = [], 0
     for m in re.finditer(r"__attribute__\s*\(\(|__declspec\s*\(\(?", text):
         if m.start() < at:
@@ -77,8 +77,9 @@ def split_at(text, mark):
 
 
 class Headers:
-    """.functions: a list; .enums: {C type: [constants]}; .structs: {C type: [Param]}; .typedefs: {name: C type}; .pointers: the types
-    of functions; .undeclared: the declarations of UNDECLARED whose types these headers have; .macros: {name: text} of the constants that are not in an enumeration."""
+    """.functions: [Function]; .enums: {C type: [constants]}; .structs: {C type: [Param]}; .typedefs: {name: C type}; .pointers: names of
+    function pointer types; .undeclared: the declarations of UNDECLARED whose types these headers define; .macros: {name: text} of the
+    constants that are macros."""
 
     def __init__(self, cc, include):
         self.functions, self.enums, self.structs, self.typedefs, self.pointers = [], {}, {}, {}, set()
@@ -129,11 +130,11 @@ class Headers:
         elif kind == "struct":
             self.structs[tag] = [f for part in split_at(text, ";") for f in self.fields(part)]
         else:
-            self.structs[tag] = None   # a union: which member counts is not known here
+            self.structs[tag] = None   # a union: its active member is unknown
 
     @staticmethod
     def fields(part):
-        """Bit-fields, functions and nested structs without a name are left out."""
+        """Yield the fields of one declaration; leave out bit-fields, function pointers and unnamed nested structs."""
         if re.search(r"[{(:]", part):
             return
         first, *more = split_at(part, ",")
@@ -143,7 +144,7 @@ class Headers:
             yield Param(f"{field.base} {name}")
 
     def resolve(self, base):
-        """Follow typedefs: (the C type without them, the stars that they added)."""
+        """Follow typedefs; return (the C type behind them, the number of '*' that they contain)."""
         stars = 0
         for _ in range(16):
             base = re.sub(r"\s+", " ", base.replace("const ", "")).strip()

@@ -5,18 +5,18 @@ Reads the declarations of cuda.h and its companions (cudaGL.h ...), the CUDA ver
 and softcuda/api/cu_calls_internal.h, which lists the calls that are implemented.  Writes, below the folder OUT (default: .):
 
     softcuda/api/cu_refused_internal.h   the other calls, each with the reason: the driver exports them, too
-    docs/driver-calls.md              all calls, done or refused
+    docs/driver-calls.md              all calls, implemented or refused
 
 An older header lacks some calls: rows of cu_refused_internal.h that it does not declare are kept, so every header of CUDA 12 and 13
 gives the same files.  Calls that are newer than the driver's version are left out.
 """
 import os, re, sys
 
-DRIVER_VERSION = 13000                  # softcuda/api/base/cu_state_internal.h
+DRIVER_VERSION = 13000                  # as in softcuda/api/base/cu_state_internal.h
 HEADERS = ["cuda", "cudaGL", "cudaEGL", "cudaVDPAU", "cudaProfiler"]
 CALLS, REFUSED, TABLE = "softcuda/api/cu_calls_internal.h", "softcuda/api/cu_refused_internal.h", "docs/driver-calls.md"
 
-# The reason of a refusal: the first pattern that is found in the symbol.  Texts continue "cuX: not supported: ...".
+# The reason of a refusal is the first row whose pattern matches the symbol; its text completes the message "cuX: not supported: ...".
 OLD_ADDRESSES = ("OLD_ADDRESSES", "the interface of CUDA 3.1, with 32-bit addresses and sizes")
 REASONS = [(re.compile(pattern), key, text) for pattern, key, text in (
     ("cuGL|cuWGL|cuEGL|cuVDPAU|EGLSync|cuGraphics", "GRAPHICS", "graphics APIs"),
@@ -47,13 +47,13 @@ REASONS = [(re.compile(pattern), key, text) for pattern, key, text in (
 
 
 def base_of(symbol):
-    """(call, number of its interface, suffix for per-thread default streams): cuMemcpyHtoD_v2_ptds."""
+    """Split a symbol into (call, version, per-thread suffix): cuMemcpyHtoD_v2_ptds is ("cuMemcpyHtoD", 2, "_ptds")."""
     m = re.fullmatch(r"(cu\w+?)(?:_v(\d+))?(_pt[ds][sz])?", symbol)
     return m[1], int(m[2] or 1), m[3] or ""
 
 
 def declared(path):
-    """The symbols that a header declares, or renames a declaration to."""
+    """Return the symbols that a header declares, and those to which its #defines rename a declaration."""
     with open(path, encoding="utf-8", errors="replace") as f:
         text = re.sub(r"/\*.*?\*/", "", f.read(), flags=re.S)
     symbols = set(re.findall(r"\bCUresult\s+CUDAAPI\s+(cu[A-Z]\w*)\s*\(", text))
@@ -64,7 +64,7 @@ def declared(path):
 
 
 def interface_versions(path):
-    """For each call the CUDA versions that introduced its interfaces, oldest first."""
+    """Return {call: the CUDA versions that introduced its versions, such as cuMemAlloc and cuMemAlloc_v2, oldest first}."""
     versions = {}
     with open(path, encoding="utf-8", errors="replace") as f:
         for call, version in re.findall(r"\*PFN_(cu\w+?)_v(\d+)\)", f.read()):
@@ -73,7 +73,7 @@ def interface_versions(path):
 
 
 def read_header(include):
-    """{symbol: (call, since, per-thread symbol or None)}"""
+    """Read cuda.h and its companions: {symbol: (call, CUDA version that introduced it, per-thread symbol or None)}."""
     found, rows = {}, {}
     for name in HEADERS:
         paths = [f"{include}/{name}{part}.h" for part in ("", "Typedefs")]
@@ -93,7 +93,7 @@ def read_header(include):
 
 
 def read_rows(path):
-    """The rows of a list of calls: {symbol: (call, since, per-thread symbol or None)}"""
+    """Read the rows CALL() and PTDS() of a list of calls; returns the same as read_header()."""
     rows = {}
     if os.path.exists(path):
         with open(path, encoding="utf-8") as f:
@@ -114,7 +114,7 @@ def reason(symbol, since, newer):
 
 
 def reasons_of(rows):
-    """{symbol: (key, text)}; a version of a call that was replaced in CUDA 3.2 has a reason of its own."""
+    """Return {refused symbol: (key, text) of the reason}; symbols that CUDA 3.2 replaced with a _v2 have the reason OLD_ADDRESSES."""
     v2 = {call: since for call, since, _ in rows["all"].values() if since == 3020}
     return {s: reason(s, since, v2.get(call)) for s, (call, since, _) in rows["refused"].items()}
 

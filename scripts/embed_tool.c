@@ -1,7 +1,7 @@
-/* embed_tool.c — a program of the build, which prepares the files that core/file/embed.h puts into gpuload.
+/* embed_tool.c — a build tool that prepares the files that core/file/embed.h embeds in gpuload.
  *
- *     embed compile ARCH FILE.cu OPTION...    CUDA C++ to PTX on standard output, by NVRTC: for machines without nvcc
- *     embed pack FILE OUT                     packs a file with zstd; copies it if the build has no zstd */
+ *     embed compile ARCH FILE.cu OPTION...    compiles CUDA C++ to PTX on standard output with NVRTC, for machines without nvcc
+ *     embed pack FILE OUT                     compresses a file with zstd; copies it if the build has no zstd */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +35,7 @@ static int compile(const char *arch, const char *path, const char *const *option
 	return st ? report(&err) : fflush(stdout) != 0;
 }
 
-/* The packed bytes, to be freed; NULL: no memory. */
+/* Return the compressed (without zstd: copied) bytes of a file, which the caller frees, and their number; NULL: out of memory. */
 static void *packed(const gpul_file *f, size_t *n)
 {
 #if GPUL_HAVE_ZSTD

@@ -1,6 +1,6 @@
 """flags.py — compiler and linker flags: those of the whole build, and those of one folder.
 
-All of it is shell text: a word that holds a path or a string is quoted for the shell here.
+Each function returns shell text, in which paths and strings are already quoted for the shell.
 """
 import os, shlex
 
@@ -8,7 +8,7 @@ from scripts import parts
 from scripts.modules import DATE, VERSION
 
 WARNINGS = "-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Werror"
-IMAGE_PARTS = {"libelf": "elf", "zstd": "zstd", "lz4": "lz4", "zlib": "z"}  # part: library that loader/image reads files with
+IMAGE_PARTS = {"libelf": "elf", "zstd": "zstd", "lz4": "lz4", "zlib": "z"}  # for loader/image: name in parts.py, name for -l
 
 
 def flags(args):
@@ -25,7 +25,7 @@ def flags(args):
 
 
 def cuda_home(w):
-    """The toolkit: the folder of include/cuda.h."""
+    """Return the toolkit's folder, the one that contains include/cuda.h."""
     return os.path.dirname(os.path.dirname(w.have["cuda.h"].where))
 
 
@@ -46,7 +46,7 @@ def image_flags(w):
 
 
 def fabric_flags(w):
-    """Macros for rdma: which libraries' headers there are.  The libraries are opened at run time, when first needed."""
+    """Macros for rdma: which libraries' headers were found.  The libraries are opened at run time, when first needed."""
     return " ".join(f"-DGPUL_HAVE_{part.upper()}={int(bool(w.have[part].where))}" for part in ("libibverbs", "libfabric"))
 
 

@@ -11,8 +11,8 @@
                                          LD_LIBRARY_PATH=<prefix>/lib/gpuload to use it
     lib/gpuload/libcudart.so.N           the mini runtime in place of NVIDIA's, for programs that are linked with that
     lib/gpuload/libcudart-redirect.so.1  redirects the calls of a CUDA runtime inside a program to that one (gpuload soft)
-    lib/gpuload/libnvrtc.so.N, libnvJitLink.so.N, libnvfatbin.so.N    libraries in front of NVIDIA's, which give PTX to the software driver
-    lib/gpuload/bin/ptxas                a program that checks PTX with NVIDIA's ptxas, and gives the PTX back
+    lib/gpuload/libnvrtc.so.N, libnvJitLink.so.N, libnvfatbin.so.N    call NVIDIA's libraries, but return PTX for the software driver
+    lib/gpuload/bin/ptxas                checks PTX with NVIDIA's ptxas, and writes the PTX itself instead of a cubin
     lib/gpuload/cuda-wheels              NVIDIA's compiler and headers, if configure.py --install-deps downloaded them
     lib/pkgconfig/gpuload.pc             compiler and linker flags for programs; gpuload-rt.pc: for the runtime; gpuload-lab.pc
     include/gpuload/<folder>/*.h         the headers; *.cuh: headers for device code; *.ptx: PTX to link with
@@ -27,7 +27,7 @@ sys.path.insert(0, ROOT)
 from scripts.modules import LIBRARY, VERSION, files, owner
 
 WHEELS = "lib/gpuload/cuda-wheels"
-WHEELS_LIST = "wheels.txt"  # install_deps.py writes it into the folder of the wheels: their names and versions
+WHEELS_LIST = "wheels.txt"  # names and versions of the wheels, which install_deps.py writes into their folder
 PKGCONFIG = """\
 prefix={prefix}
 libdir=${{prefix}}/lib
@@ -112,12 +112,12 @@ class Place:
 
 
 def public_headers():
-    """The installed headers."""
+    """The headers of include/, all of which are installed."""
     return sorted(glob.glob("include/**/*.h", recursive=True))
 
 
 def library_headers():
-    """The headers whose functions libgpuload.so exports: those of lab/ are in an archive of its own."""
+    """The headers whose functions libgpuload.so exports; those of lab/ are in a separate archive."""
     return [h for h in public_headers() if owner(h) != "lab"]
 
 
@@ -127,13 +127,13 @@ def device_headers():
 
 
 def header_places():
-    """(file, its place below the folder of installed headers) of each header."""
+    """Return (file, path below the folder of installed headers) of each installed header."""
     return [(h, h.removeprefix("include/")) for h in public_headers() + device_headers()]
 
 
 def install_cuda(to, build, cuda, link):
-    """Returns the value of cudahome in the pkg-config files.  A toolkit in the checkout or the build folder is copied, or linked
-    for use beside the build, because these folders may be removed."""
+    """Return the value of cudahome for the pkg-config files.  A toolkit inside the checkout or the build folder is copied to the prefix,
+    because these folders may be removed; or only linked, if `link` is true."""
     ours = tuple(os.path.realpath(folder) + "/" for folder in (ROOT, build))
     real, given = os.path.realpath(cuda), os.path.abspath(cuda)
     if not real.startswith(ours):
@@ -178,7 +178,7 @@ def install(build, prefix, destdir, cuda, libraries, link=False):
 
 
 def first_unwritable(root):
-    """A folder that must be written below root, and cannot be; None: all can."""
+    """Return the first folder below root to which the installation must write but cannot; None: there is none."""
     for name in ("", "bin", "lib", "lib/gpuload", "lib/pkgconfig", "include", "share", "share/doc", "share/man/man1"):
         folder = f"{root}/{name}".rstrip("/") or "/"
         while not os.path.exists(folder):
@@ -193,8 +193,7 @@ def ninja(build):
 
 
 def give_back(build):
-    """Give the files that this run of ninja wrote into the build folder as root to the folder's
-    owner, who can then build again."""
+    """If root ran ninja, make the owner of the build folder the owner of all files in it, so that this user can build again."""
     owner = os.stat(build)
     if os.geteuid() != 0 or owner.st_uid == 0:
         return
@@ -205,7 +204,7 @@ def give_back(build):
 
 
 def update_loader_cache(lib):
-    """Programs that are linked with -lgpuload alone, without pkg-config's -rpath, find the library in the cache of ldconfig."""
+    """Run ldconfig if it searches this folder: programs that are linked with -lgpuload but without pkg-config's -rpath need its cache."""
     ldconfig = "/sbin/ldconfig"
     if os.geteuid() == 0 and os.path.exists(ldconfig):
         searched = subprocess.run([ldconfig, "-NXv"], capture_output=True, text=True).stdout
@@ -214,7 +213,7 @@ def update_loader_cache(lib):
 
 
 def hints(prefix):
-    """Lines with the settings with which the shell and pkg-config find the installed files."""
+    """Yield lines for the user: the settings with which the shell and pkg-config find the installed files."""
     if shutil.which("gpuload") != f"{prefix}/bin/gpuload":
         yield f"for the shell:      export PATH={prefix}/bin:$PATH"
     if shutil.which("pkg-config"):

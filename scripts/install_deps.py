@@ -9,7 +9,7 @@ from scripts import parts
 from scripts.install import WHEELS_LIST
 from scripts.progress import Progress
 
-PACKAGES = {  # apt package: a file or program of it
+PACKAGES = {  # apt package: a file or program that it installs
     "gcc": "cc", "g++": "c++", "libc6-dev": "/usr/include/stdio.h", "ninja-build": "ninja",
     "libcmocka-dev": "/usr/include/cmocka.h",
     "libelf-dev": "/usr/include/libelf.h", "libzstd-dev": "/usr/include/zstd.h",
@@ -18,7 +18,7 @@ PACKAGES = {  # apt package: a file or program of it
     "libibverbs-dev": "/usr/include/infiniband/verbs.h", "libfabric-dev": "/usr/include/rdma/fabric.h",
     "universal-ctags": "ctags", "bats": "bats", "make": "make", "pkg-config": "pkg-config",
     "mandoc": "mandoc", "spin": "spin", "tcc": "tcc", "clang-format-19": "clang-format-19",
-    # for the tests in guests, tests/vm
+    # for the tests in virtual machines (tests/vm)
     "qemu-system-x86": "qemu-system-x86_64", "busybox-static": "busybox", "zstd": "zstd", "iproute2": "/sbin/tc",
     "ibverbs-providers": "/etc/libibverbs.d/rxe.driver", "ibverbs-utils": "ibv_devinfo", "perftest": "ib_write_bw",
 }
@@ -32,7 +32,7 @@ WHEELS = {  # NVIDIA's wheels on PyPI, all of one CUDA release: (version, MB to 
     "nvidia-cuda-nvcc": ("13.0.88", 37),    # nvcc and ptxas
     "nvidia-nvvm": ("13.0.88", 62),         # cicc, which nvcc runs
 }
-UNUSED = re.compile(r"/lib/(lib\w+[.-]?\w*\.alt\.so|libnvvm\.so)")  # large libraries of the wheels that no program here opens
+UNUSED = re.compile(r"/lib/(lib\w+[.-]?\w*\.alt\.so|libnvvm\.so)")  # large libraries of the wheels that gpuload does not use
 HOME = "build/cuda-wheels"
 
 
@@ -59,8 +59,7 @@ def pip_command():
 
 
 def apt_mb(packages):
-    """The number of MB that apt would download, with all dependencies, according to its current
-    lists; None: unknown."""
+    """The number of MB that apt would download, with all dependencies, according to its current lists; None: unknown."""
     if not shutil.which("apt-get"):
         return None
     r = subprocess.run(["apt-get", "-qqy", "--print-uris", "install", "--no-install-recommends", *packages], capture_output=True,
@@ -83,7 +82,7 @@ def announce(packages, wheels):
 
 
 def root_command(what):
-    """The words that run a command as root; `what` is the command for the message, if it cannot be run."""
+    """Return the words to put before a command so that it runs as root; what: the command, for the message if this is impossible."""
     if os.geteuid() == 0:
         return []
     if not shutil.which("sudo"):
@@ -101,8 +100,8 @@ def apt(packages):
     if not shutil.which("apt-get"):
         raise Unable(f"no apt-get: install the equivalents of these Debian packages: {' '.join(packages)}")
     root = root_command(what)
-    # One command, so that sudo asks once.  If a failure of the update matters, the installation fails too.  A package that this system
-    # does not have must not keep the others from being installed.
+    # A single command, so that sudo asks only once.  A failure of apt-get update is ignored, because the installation fails if it matters.
+    # Packages that this system does not know are left out, so that the others are installed.
     known = "for p; do shift; if ! command -v apt-cache || apt-cache show $p; then set -- \"$@\" $p; fi; done >/dev/null 2>&1"
     script = f"apt-get -q update; {known}; exec apt-get -qy -o APT::Status-Fd=1 install --no-install-recommends \"$@\""
     p = subprocess.Popen([*root, "env", "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C.UTF-8", "sh", "-c", script, "apt", *packages],
@@ -124,7 +123,7 @@ def download(pip, name, version, mb, folder, progress):
     """Download one wheel into folder/whl; does nothing if an earlier run has downloaded it."""
     if glob.glob(f"{folder}/whl/{name.replace('-', '_')}-{version}-*.whl"):
         return
-    with tempfile.TemporaryDirectory(dir=folder) as part:  # pip writes the incomplete file here, and its growth is the progress
+    with tempfile.TemporaryDirectory(dir=folder) as part:  # pip writes the incomplete file here; its size is the progress
         p = subprocess.Popen([*pip, "download", "--quiet", "--no-deps", "--only-binary=:all:", "--no-cache-dir", "--dest", f"{part}/whl",
                               f"{name}=={version}"], stdin=subprocess.DEVNULL, env={**os.environ, "TMPDIR": os.path.abspath(part)})
         while p.poll() is None:
@@ -169,7 +168,7 @@ def cuda_wheels(wheels):
     for name, (version, _) in wheels.items():
         unpack(glob.glob(f"{tmp}/whl/{name.replace('-', '_')}-{version}-*.whl")[0], home)
     os.symlink("lib", f"{home}/lib64")
-    for so in glob.glob(f"{home}/lib/*.so.*"):  # the links of a toolkit's installer: libx.so -> libx.so.13
+    for so in glob.glob(f"{home}/lib/*.so.*"):  # the symbolic links that a toolkit's installer makes: libx.so -> libx.so.13
         plain = so[:so.index(".so") + 3]
         if not os.path.exists(plain):
             os.symlink(os.path.basename(so), plain)

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""kernel.py — a rule of the build: CUDA C++ to PTX for older GPUs and drivers than the compiler's own choice.
+"""kernel.py — a build tool: compile CUDA C++ to PTX for older GPUs and drivers than the compiler itself chooses.
 
     scripts/kernel.py FILE.cu OUT.ptx [--isa 7.0] [--target sm_70] -- COMPILER...
 
-COMPILER prints PTX.  With --isa its .version and .target are lowered, because the kernels use no newer instruction, and the hints that the
-older version does not know are removed.  The folders in .file directives are removed, and the lines `// gpuload run:` and `// expect:` of
-the source are copied.  OUT.ptx.d lists the headers, for ninja.
+COMPILER is a command that prints PTX.  --isa and --target lower its .version and .target, which is possible because the kernels use no
+newer instruction, and remove the hints that the older version lacks.  The folders in .file directives are removed, and the lines
+`// gpuload run:` and `// expect:` of the source are copied.  OUT.ptx.d lists the headers, for ninja.
 """
 import argparse, os, re, subprocess, sys
 
@@ -25,7 +25,7 @@ def headers(path, found):
 
 
 def tidy(ptx, source):
-    """The PTX with the source's lines for gpuload, and without the compiler's banner and this machine's folders."""
+    """Return the PTX with the COPIED lines of the source, and without the compiler's banner and the folders of .file directives."""
     ptx = re.sub(r"\A(//[^\n]*\n)+\n*", "", ptx)
     ptx = re.sub(r'(\.file\s+\d+\s+")[^"]*/', r"\1", ptx)
     with open(source, encoding="utf-8") as f:

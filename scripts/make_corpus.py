@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""make_corpus.py — compile tests/corpus/*.cu and the sources of other PTX files that people read with nvcc.
+"""make_corpus.py — compile the committed PTX files with nvcc: those of tests/corpus/*.cu and of a few other kernels.
 
     scripts/make_corpus.py [--nvcc NVCC]
 
-Run this script after a kernel changes.  Each kernel is compiled for sm_90, and some also with line information, because it adds
-directives; the build compiles them for other architectures and for the debugger (rules_kernels.py).  The text contains no path of this machine: nvcc runs inside the folder, and paths of the toolkit's headers are
-reduced to file names.  The `// gpuload run:` line of a source is copied.
+Run this script after a kernel changes.  Each kernel is compiled for sm_90, and some also with line information, because it adds directives;
+the build compiles them for other architectures and for the debugger (rules_kernels.py).  The PTX contains no path of this machine: nvcc
+runs inside the folder, and paths of the toolkit's headers are reduced to file names.  The `// gpuload run:` line of a source is copied.
 """
 import argparse, glob, os, re, subprocess, sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-NOT_READ = ("mathf", "mathd")  # one call of each function of the library, thousands of lines: only the build compiles them
+NOT_READ = ("mathf", "mathd")  # not committed: thousands of lines, with a call of each math function
 LINEINFO = ["vecadd", "warp", "printf", "fnptr"]
 # Kernels in other folders: folder, name, architecture.  PTX for sm_75 runs on every GPU that CUDA 13 supports.
 OTHERS = [("demo", "blocksum", "sm_75"), ("demo", "mandelbrot", "sm_75"),

@@ -46,7 +46,7 @@ SUBFOLDERS = {
 }
 LIBRARY = [m for m in MODULES if m not in ("nvidia/cudart", "softcuda", "nvidia", "calls", "nccl", "lab", "cli")]  # the modules of libgpuload
 # include/ has the public headers, in the folders of their modules: they are installed, and libgpuload.so exports their functions.
-# A header beside the sources is private.  Device code is in the .cuh files, all of which are installed.
+# A header in the folder of the sources is private.  Device code is in the .cuh files, all of which are installed.
 INCLUDE_FLAGS = ("-I.", "-Iinclude")
 PROGRAMS = {"gpuload": "cli/main.c", "gpuload-probe": "memalloc/probe/probe_main.c",
             "softcuda/bin/ptxas": "nvidia/ptxas/ptxas.c"}  # sources that are not in the library of their folder
@@ -67,7 +67,7 @@ def subfolder(path):
 
 @functools.cache
 def files(folder, ext):
-    """The files of a module (not of one nested in it), with its public headers, or of any folder below tests/."""
+    """Return the files of a module, including its public headers but not those of nested modules, or the files of a folder below tests/."""
     found = (f for root in (folder, f"include/{folder}") for f in glob.glob(f"{root}/**/*{ext}", recursive=True))
     return tuple(sorted(f for f in found if owner(f) == owner(folder)))
 

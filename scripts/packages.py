@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""packages.py — pack the linked products: `ninja wheel` and `ninja deb`.
+"""packages.py — make the Python wheel and the Debian package: `ninja wheel` and `ninja deb`.
 
     wheel   gpuload/*.py                     the module, from python/
             gpuload/files/                   the command, the library, softcuda/, include/, pkgconfig/
@@ -8,7 +8,7 @@
                                              a folder that the loader does not search, so that NVIDIA's libcuda stays in use
             usr/lib/<triplet>/libgpuload.so* the library; headers, pkg-config files, manual pages, completions
 
-Both have the same bytes whenever they are packed: times are $SOURCE_DATE_EPOCH, or the date of the version.
+Both packages are reproducible: all their time stamps are $SOURCE_DATE_EPOCH, or the date of the version.
 """
 import argparse, base64, calendar, glob, gzip, hashlib, os, re, shutil, subprocess, sys, tempfile, time, zipfile
 
@@ -26,7 +26,7 @@ run on machines without a GPU. A C library does the same for programs."""
 # The maintainer of the package; the default is not a valid mail address.
 MAINTAINER = f"{os.environ.get('DEBFULLNAME', 'the gpuload authors')} <{os.environ.get('DEBEMAIL', 'gpuload@localhost')}>"
 COMPLETIONS = (("bash", "bash-completion/completions/gpuload"), ("zsh", "{}/_gpuload"), ("fish", "fish/vendor_completions.d/gpuload.fish"))
-# Debian's packages with the static libraries in a wheel: their copyright files go with it.
+# Debian packages of the static libraries that are linked into a wheel, which must contain their copyright files.
 STATIC = ("libelf-dev", "libzstd-dev", "liblz4-dev", "zlib1g-dev", "libncurses-dev")
 
 
@@ -66,7 +66,7 @@ def glibc(paths):
 
 
 def copy_driver(to, built, folder):
-    """The software driver and the libraries beside it."""
+    """Copy the software driver and the libraries in its folder."""
     for path in sorted(glob.glob(f"{glob.escape(built)}/softcuda/lib*.so.*")):
         if not os.path.islink(path):
             to.copy(path, f"{folder}/{os.path.basename(path)}")
@@ -89,7 +89,7 @@ def copy_archive(to, source, name):
 
 
 def pkg_config(to, folder, archives, **values):
-    """A file for each package, unless it needs an archive that is missing."""
+    """Write NAME.pc for each row of PKGCONFIGS, except those whose archive lib<NAME>.a is not in the package."""
     for name, text in install.PKGCONFIGS:
         if name != "gpuload" and f"lib{name}.a" not in archives:
             continue
@@ -114,7 +114,7 @@ def notices():
 
 
 def shared_libraries(program):
-    """The libraries of a program that a machine with glibc may lack, with those that they need: (name, path)."""
+    """Return (name, path) of the shared libraries that a program needs, directly or indirectly, apart from those of glibc."""
     found = re.findall(r"(\S+) => (/\S+)", output("ldd", program))
     return [(name, path) for name, path in found if not re.match(r"lib(c|m|dl|pthread|rt)\.so", name)]
 
@@ -130,7 +130,7 @@ def stage_wheel(to, build, built):
     copy_archive(to, f"{built}/libgpuload-rt.a", f"{files}/libgpuload-rt.a")
     to.copy(f"{built}/libnccl-net-gpuload.so", f"{files}/libnccl-net-gpuload.so", 0o755)
     copy_driver(to, built, f"{files}/softcuda")
-    to.copy(f"{built}/softcuda/libcuda-soft.so", f"{files}/softcuda/libcuda.so.1", 0o755)  # once: a wheel has no links
+    to.copy(f"{built}/softcuda/libcuda-soft.so", f"{files}/softcuda/libcuda.so.1", 0o755)  # the only copy: a wheel has no links
     for name, path in shared_libraries(f"{built}/gpuload"):
         to.copy(path, f"{files}/{name}", 0o755)
     for h, place in install.header_places():
@@ -154,7 +154,7 @@ def wheel(root, build, built, args):
     to.copy("LICENSE", f"{info}/licenses/LICENSE")
     to.write(f"{info}/licenses/THIRD-PARTY.txt", notices())
     out, record = f"{args.out}/gpuload-{VERSION}-{tag}.whl", f"{info}/RECORD"
-    rows, moment = [], time.gmtime(max(epoch(), 315532800))[:6]  # zip knows no time before 1980
+    rows, moment = [], time.gmtime(max(epoch(), 315532800))[:6]  # the zip format has no time before 1980
     for old in glob.glob(f"{glob.escape(args.out)}/gpuload-*.whl"):
         os.remove(old)
     with zipfile.ZipFile(out + ".new", "w", zipfile.ZIP_DEFLATED, compresslevel=args.level) as z:
@@ -216,7 +216,7 @@ gpuload: lacks-versioned-link-to-shared-library *
 
 
 def depends(root, elves, libdir):
-    """The packages with the libraries that these files need."""
+    """Return the Debian packages that contain the libraries that these ELF files need."""
     if shutil.which("dpkg-shlibdeps"):
         with tempfile.TemporaryDirectory() as d:
             os.mkdir(f"{d}/debian")

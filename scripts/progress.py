@@ -9,11 +9,11 @@ class Progress:
     def __init__(self, out=None):
         self.out = out or sys.stdout
         self.terminal = self.out.isatty()
-        self.task = None         # of the last call of show()
+        self.task = None         # task of the last call of show()
         self.unfinished = False  # True: the last line on the terminal has no line end yet
 
     def show(self, task, amount, part=""):
-        """For example: "downloading packages", "40 %", "file 3 of 60"."""
+        """Show the progress of a task, for example show("downloading packages", "40 %", "file 3 of 60")."""
         if self.terminal:
             width = shutil.get_terminal_size().columns - 1
             self.out.write(f"\r\033[K{f'{task}: {amount}  {part}'[:width]}")

@@ -19,11 +19,11 @@ from scripts import parts, rules_kernels, rules_packages, rules_tests
 from scripts.install import device_headers, library_headers, public_headers
 from scripts.writer import Writer, has_main, words
 
-# The interpreter's handlers.  Results stay IEEE: no contraction of a*b+c, no reassociation (never -ffast-math).  The
-# handlers use neither errno nor the exception flags; without these gcc can vectorise loops.
+# Flags of the interpreter's handlers.  Results must follow IEEE 754: no contraction of a*b+c, no reassociation (never -ffast-math).
+# The handlers read neither errno nor the floating-point exception flags, and gcc can vectorise more loops if it need not set them.
 HANDLERS = "-O3 -ffp-contract=off -fno-strict-aliasing -fno-math-errno -fno-trapping-math -Wno-conversion"
 
-# Other sources that are compiled with these flags once for each instruction set; -Wno-psabi: vectors that only inlined functions pass on.
+# Other sources that are compiled with these flags once for each instruction set; -Wno-psabi: only inlined functions have vector parameters.
 EACH_SET = {"softcuda/tools/trace/decimals.c": " -Wno-psabi"}
 
 # Sources that are compiled twice, because programs built with --default-stream per-thread use other function names.
@@ -31,7 +31,7 @@ PER_THREAD = [f"nvidia/cudart/{name}.c" for name in ("rt_entry", "rt_launch", "g
                                                      "memory/rt_volume", "stream/rt_begin", "stream/rt_capture", "stream/rt_order")]
 
 # Sources of the runtime whose functions differ between CUDA 12 and 13: compiled for libcudart.so.12, and with CUDA 13's headers for .13.
-# libgpuload-rt.a has the interface of the headers.
+# libgpuload-rt.a has the interface of the CUDA version whose headers the build uses.
 BY_INTERFACE = [f"nvidia/cudart/{name}.c" for name in ("rt_entry", "device/rt_properties", "graph/rt_any", "graph/rt_edges", "memory/rt_batch",
                                                        "memory/rt_managed", "stream/rt_capture")]
 ONLY_12 = "nvidia/cudart/device/rt_old.c"
@@ -72,7 +72,7 @@ def write_rules(w):
     again = [a for a in sys.argv[1:] if a not in ("--quiet", "--install-deps")] + ["--quiet"]
     cc, cuda, configure = (text.replace("$", "$$") for text in
                            (words(w.args.cc), cuda_flags(w), words(w.python, "configure.py", again)))
-    # A new object needs new counters: gcc would reject the old ones with a message in the output of each test.
+    # The counters of an old object do not fit a new one: libgcov would print a message into the output of each test.
     fresh = "o=$out && rm -f \"$${o%.o}.gcda\" && " if w.args.coverage else ""
     for name, command, extra in [
             ("cc", f"{fresh}{cc} $cflags $flags -MMD -MF $out.d -c $in -o $out", "deps = gcc\n  depfile = $out.d"),
@@ -90,8 +90,8 @@ def write_rules(w):
         w.p(f"rule {name}\n  command = {command}\n  description = {name} $out")
         if extra:
             w.p(f"  {extra}")
-    # Configure again when a file is added or removed: the modification time of its folder changes.
-    # bench and demo are absolute because targets have these names.
+    # Configure again when a file is added or removed, which changes the modification time of its folder.
+    # The paths of bench and demo are absolute, because ninja targets have these names, too.
     roots = [*TESTS_MAY_USE, "scripts", "examples", *map(os.path.abspath, ("bench", "demo"))]
     folders = sorted({d for m in roots for d, _, _ in os.walk(m) if "__pycache__" not in d})
     scripts = glob.glob("scripts/*.py")
@@ -100,7 +100,7 @@ def write_rules(w):
 
 
 def per_thread_calls(w, compiler_flags):
-    """The software driver's calls for programs with per-thread default streams, which scripts/per_thread.py generates."""
+    """Generate the software driver's calls for programs with per-thread default streams (scripts/per_thread.py); return their object."""
     script, calls, out = "scripts/per_thread.py", "softcuda/api/cu_calls_internal.h", f"{w.dir}/softcuda/per_thread.c"
     sources = [c for c in files("softcuda", ".c") if c.startswith("softcuda/api/")]
     w.build(out, "sh", needs=[script, calls, *sources], command=words(w.python, script, out, calls, sources))
@@ -126,7 +126,7 @@ def runtime_interfaces(w):
 
 
 def runtime_interface(w, abi):
-    """The objects of the runtime that only this version has."""
+    """Return the objects of the mini CUDA runtime that are compiled only for this version of libcudart, 12 or 13."""
     once = [w.obj(c, f"-DGPUL_RT_ABI={abi}", f".{abi}") for c in BY_INTERFACE]
     twice = [w.obj(c, f"-DGPUL_RT_ABI={abi} -DGPUL_RT_PER_THREAD", f".{abi}.per_thread") for c in BY_INTERFACE if c in PER_THREAD]
     return [*once, *twice, *([w.obj(ONLY_12)] if abi == 12 else [])]
@@ -138,7 +138,7 @@ def write_modules(w):
     for m in MODULES:
         objects = []
         for c in library_sources(m):
-            if c.startswith("softcuda/exec/run/") or c in EACH_SET:  # the driver selects one of them when it is loaded
+            if c.startswith("softcuda/exec/run/") or c in EACH_SET:  # one object per instruction set; the driver selects one
                 objects += [w.obj(c, f"{module_flags(w, m)} {handlers}{EACH_SET.get(c, '')} {march} -DGPUL_BUILD_SUFFIX={name}", f".{name}")
                             for name, march in builds]
             elif c not in BY_INTERFACE and c != ONLY_12:
@@ -167,7 +167,7 @@ def version_script(w, name, exported, version=""):
 
 
 def write_cudart(w, strict):
-    """The runtime as shared libraries with the names and symbol versions of NVIDIA's."""
+    """Link the mini CUDA runtime as shared libraries with the names and symbol versions of NVIDIA's libcudart."""
     soft, products = f"{w.dir}/softcuda", []
     for abi, objects in w.runtimes.items():
         name = f"libcudart.so.{abi}"
@@ -179,7 +179,7 @@ def write_cudart(w, strict):
 
 
 def write_products(w):
-    """The library, the command and the software driver."""
+    """Link the library, the command and the software driver."""
     strict = "" if w.args.sanitize else "-Wl,--no-undefined "
     objects = [o for m in LIBRARY for o in w.objects[m]]
     major = VERSION.split(".")[0]
@@ -211,19 +211,20 @@ def write_products(w):
 
 
 def write_nccl_net(w, strict):
-    """The network plug-in of NCCL, which NCCL_NET_PLUGIN=gpuload selects.  It stays loaded: NCCL closes it while one of its threads may run."""
+    """The network plug-in of NCCL, which NCCL_NET_PLUGIN=gpuload selects.  -z nodelete keeps it loaded, because
+    NCCL may close it while one of its threads runs."""
     name = "libnccl-net-gpuload.so"
     export = version_script(w, "libnccl-net-gpuload", "ncclNetPlugin_v*;")
     return w.build(f"{w.dir}/{name}", "shared", [*w.objects["nccl"], *w.link(closure("nccl")[1:])], export,
                    flags=f"{strict}-Wl,-soname,{name} -Wl,-Bsymbolic -Wl,-z,nodelete {words(f'-Wl,--version-script={export}')}")
 
 
-# Our libraries in front of NVIDIA's: name, folder, CUDA versions, and the functions that each version exports.
+# gpuload's libraries with the names of NVIDIA's: name, folder, CUDA versions, and the functions that each version exports.
 TOOLCHAIN = [("libnvrtc", "nvrtc", (12, 13), "nvrtc*;"), ("libnvJitLink", "nvjitlink", (12, 13), "nvJitLink*; __nvJitLink*_{major}_*;"),
              ("libnvfatbin", "nvfatbin", (12, 13), "nvFatbin*;"), ("libnvidia-ml", "nvml", (1,), "nvml*;"),
              ("libcudart-redirect", "redirect", (1,), "la_*;")]
 
-# The log of CUDA calls: name, sources, exported names.  The first is preloaded into programs, the second is an auditor.
+# The log of CUDA calls: name, sources, exported names.  The first is for LD_PRELOAD, the second for LD_AUDIT.
 CALLS = [("libcuda-calls", ("log", "capture", "replace"), "gpuload_calls_*;"), ("libcuda-calls-audit", ("audit", "bind"), "la_*;")]
 
 
@@ -239,7 +240,7 @@ def write_calls(w, strict, objects):
 
 
 def write_toolchain(w, strict):
-    """One library for each CUDA version; as in NVIDIA's, the version of its symbols is its name."""
+    """Link one library for each CUDA version.  As in NVIDIA's libraries, the symbol version is the library's name."""
     module, libraries = "nvidia", []
     objects = {c: o for c, o in zip(library_sources(module), w.objects[module])}
     libraries += write_calls(w, strict, objects)
@@ -255,13 +256,13 @@ def write_toolchain(w, strict):
 
 
 def made_by(w, out, command, needs):
-    """A file with the standard output of a command; a failed command leaves no file."""
+    """Write the standard output of a command into a file; a command that fails leaves no file."""
     return w.build(out, "sh", needs=needs,
                    command=f"{words(command)} > {words(out + '.new')} && mv {words(out + '.new', out)}")
 
 
 def write_documents(w):
-    """Man pages and bash completion: section 3 from the headers, the others from the command's option tables."""
+    """Generate man pages (section 3 from the headers, section 1 from the command's option tables) and shell completions."""
     headers, pages, cli = public_headers(), f"{w.dir}/man/man3", f"{w.dir}/gpuload"
     documents = [w.build(f"{pages}.ok", "sh", needs=["scripts/man.py", "configure.py", *headers], command=(
         f"rm -rf {words(pages)} && {words(w.python, 'scripts/man.py', pages, headers)} && touch {words(pages + '.ok')}"))]

@@ -3,7 +3,7 @@
     include/comm/kernels/kernels.def ─ configure ─ NAME.cu ┐
     the .cu files of FOLDERS ──────────────────────────────┴─ kernel.py ─ NAME.ptx ─ embed pack ─ NAME.ptx.zst ─ a source with GPUL_EMBED()
 
-All of it is below build/kernels, at the path that the file has in the repository.  nvcc compiles; without it, NVRTC does.
+All outputs are below build/kernels, at the path of their source in the repository.  NVRTC compiles if there is no nvcc.
 """
 import functools, glob, os, re
 
@@ -11,8 +11,7 @@ from scripts.flags import image_flags
 from scripts.modules import INCLUDE_FLAGS, closure
 from scripts.writer import words
 
-# The folders whose .cu files are compiled: the compiler's architecture, and the version and
-# target to which the PTX is lowered.
+# The folders whose .cu files are compiled: (architecture for the compiler, .version and .target to which kernel.py lowers the PTX).
 FOLDERS = {"comm/kernels": ("80", "7.0", ""), "lab/netqueue": ("80", "7.0", ""), "lab/sparse": ("80", "7.0", ""), "tests/comm": ("80", "7.0", ""),
            **dict.fromkeys(("cli/kernels", "bench/kernels", "tests/ipc", "tests/proxy", "tests/proxy/soak", "tests/rdma/put"), ("75", "6.4", "sm_70"))}
 # Large kernels of tests/corpus, whose PTX for sm_80 is almost the same as for sm_75.
@@ -25,7 +24,7 @@ PAGE = "softcuda/tools/trace/page"
 
 @functools.cache
 def embeds():
-    """The sources with GPUL_EMBED(), and their files."""
+    """Return {C source that contains GPUL_EMBED(): the files that it embeds}."""
     return {"cli/fifo/bench/fifo_bench_run.c": ["cli/kernels/fifo_bench.ptx"], "cli/fifo/clock/fifo_clock.c": ["cli/kernels/fifo_clock.ptx"],
             "cli/fifo/fifo_push.c": ["cli/kernels/fifo_push.ptx"], "cli/fifo/fifo_trace_run.c": ["cli/kernels/fifo_trace.ptx"],
             "cli/fifo/put/fifo_put_end.c": ["cli/kernels/fifo_put.ptx"], "cli/sum/sum_gpu.c": ["cli/kernels/sum.ptx"],
@@ -47,17 +46,17 @@ def flags(w, c):
 
 
 def needs(w, c):
-    """The files that a source embeds: the compiler's .d files do not have them."""
+    """Return the files that a source embeds, because the compiler does not list them in its .d file."""
     return [f"{w.dir}/kernels/{path}.zst" for path in embeds().get(c, [])]
 
 
 def macro(w):
-    """The folder of the kernels, for tests and benchmarks that load a file."""
+    """A macro with the folder of the compiled kernels, for tests and benchmarks that load one of them."""
     return words(f'-DGPUL_KERNELS="{w.dir}/kernels"')
 
 
 def write_source(path, name, header, kernels):
-    """A .cu file with the kernels of one row FILE_ROW; left alone if it is up to date."""
+    """Write a .cu file with the kernels of one FILE_ROW of kernels.def, unless the file is up to date."""
     text = f"/* Written by configure.py; edit {KERNELS_DEF} instead. */\n#include \"comm/kernels/{header}.cuh\"\n"
     for kernel, _, function, work in kernels:
         text += (f"\nextern \"C\" __global__ void __launch_bounds__(GPUL_COMM_MAX_THREADS) gpul_comm_{kernel}(const gpul_comm_view *comm, {work} work)\n"
@@ -93,20 +92,20 @@ def compiler(w, cu, arch, options=()):
 
 
 def write_embed(w):
-    """The program that packs, and compiles by NVRTC."""
+    """Link scripts/embed_tool.c, which compresses files and compiles with NVRTC."""
     archives = w.link(closure("ptx"))
     return w.build(f"{w.dir}/embed", "link", [w.obj("scripts/embed_tool.c", image_flags(w)), *archives])
 
 
 def variants():
-    """Kernels of tests, compiled as they are, in several ways: (source, output, architecture, compiler options)."""
+    """Kernels of tests, whose PTX is not lowered, each compiled in several ways: (source, output, architecture, compiler options)."""
     for cu in sorted(glob.glob("tests/softcuda/tools/faults/racecheck/*.cu")):
         yield cu, f"{cu[:-3]}.ptx", "90", ["-lineinfo"]
         yield cu, f"{cu[:-3]}_right.ptx", "90", ["-lineinfo", "-DRIGHT"]
     yield "tests/softcuda/tools/racecheck/clean.cu", "tests/softcuda/tools/racecheck/clean.ptx", "90", ["-lineinfo"]
     for cu in sorted(glob.glob("tests/corpus/*.cu")):
         name = os.path.basename(cu)[:-3]
-        in_git = os.path.exists(f"tests/corpus/ptx/{name}.sm_90.ptx")  # as a text to read
+        in_git = os.path.exists(f"tests/corpus/ptx/{name}.sm_90.ptx")  # make_corpus.py has compiled it for sm_90
         for arch in ("75", *(() if name in LARGE else ("80",)), *(() if in_git else ("90",)), "100"):
             yield cu, f"{cu[:-3]}.sm_{arch}.ptx", arch, []
     for name in ("fnptr", "reduce", "vecadd"):
@@ -122,7 +121,7 @@ def write_variants(w):
 
 
 def write(w):
-    """The rules for all embedded files.  Call it when the archives of core and ptx are known."""
+    """Write the rules for all embedded files, after the archives of core and ptx are known."""
     embed = write_embed(w)
     kernels = dict(sources_of_def(w))
     for folder in FOLDERS:

@@ -1,7 +1,7 @@
 """rules_packages.py — the rules of `ninja wheel` and `ninja deb`: link the products again, then pack them (packages.py).
 
-A package must not depend on the folder where it was built: the few sources that know a folder are compiled again with the
-folders of the package.  A wheel also contains the libraries that gpuload uses, because a machine with pip need not have them.
+A package must not depend on the folder where it was built: the few sources that contain the path of a folder are compiled again with
+the paths of the package.  A wheel also contains the libraries that gpuload uses, because a machine with pip may lack them.
 """
 import copy, glob, os, shutil, subprocess
 
@@ -9,17 +9,17 @@ from scripts.flags import IMAGE_PARTS, module_flags, part_libraries
 from scripts.packages import STATIC
 from scripts.writer import Writer, words
 
-# Sources with the macros of module_flags() that have a path.
+# Sources that use a macro of module_flags() whose value is a path.
 KNOW_A_FOLDER = {"core": ["toolkit"], "driver": ["search"], "memalloc": ["probe/probe_child"], "loader": ["program/program_find"],
                  "nvidia": ["real"]}
 
-# A wheel contains libelf.so.1 and its libz.so.1 in the folder of the programs: Debian's libelf.a cannot be linked into a library.  RPATH,
-# not RUNPATH: it also counts for the libraries of libelf.
+# A wheel contains libelf.so.1, and libz.so.1 for it, next to the programs, because Debian's libelf.a cannot be linked into a shared
+# library.  RPATH instead of RUNPATH, because only RPATH also applies to the libraries that libelf loads.
 BESIDE = "-Wl,--disable-new-dtags,-rpath,$ORIGIN:$ORIGIN/..:$ORIGIN/../.."
 
 
 class Packaged(Writer):
-    """Link the products below build/packages/<kind>, stripped, with these libraries."""
+    """A Writer that links with self.libraries and strips what it links; its output is below build/packages/<kind>."""
 
     def build(self, out, rule, inputs=(), needs=(), **variables):
         if rule in ("link", "shared"):
@@ -29,7 +29,7 @@ class Packaged(Writer):
 
 
 def packaged(w, kind, libdir, libraries):
-    """A writer whose objects are compiled with the folders of the package."""
+    """Return a Packaged writer; the sources of KNOW_A_FOLDER are compiled again with the package's paths."""
     p = Packaged(w.file, w.args, w.have)
     p.__dict__.update(copy.copy(w.__dict__), packaged=True, libdir=libdir, libraries=libraries, dir=f"{w.dir}/packages/{kind}",
                       objects=dict(w.objects), libs=dict(w.libs))
@@ -42,13 +42,12 @@ def packaged(w, kind, libdir, libraries):
 
 
 def multiarch(args):
-    """x86_64-linux-gnu on Debian."""
+    """Return the compiler's target triplet: x86_64-linux-gnu on Debian."""
     return subprocess.run([args.cc, "-dumpmachine"], capture_output=True, text=True).stdout.strip()
 
 
 def can_be_packed(kind):
-    """True if this machine has the tools and libraries for the package; `ninja wheel` reports
-    missing ones."""
+    """True if this machine has the tools and libraries for the package; `ninja wheel` reports missing ones."""
     if kind == "deb":
         return bool(shutil.which("dpkg-deb"))
     return all(os.path.exists(f"/usr/share/doc/{name}/copyright") for name in STATIC)

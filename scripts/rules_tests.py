@@ -20,16 +20,16 @@ TESTS_ALSO_HELP = {"tests/proxy": ["tests/ipc"], "tests/fault": ["tests/fault/ho
                    "tests/softcuda/api/code": ["tests/softcuda/api", "tests/loader/image"],
                    **{f"tests/softcuda/api/{chapter}": ["tests/softcuda/api"] for chapter in ("graph", "memory", "stream", "texture", "vmm")},
                    "tests/softcuda/tools/profile": ["tests/softcuda/exec/random"]}
-# Selects cases by an argument: a part of every cmocka test.
+# Linked into every cmocka test: it selects the test's cases by a command-line argument.
 CMOCKA_CASE = "tests/support/cmocka_case.c"
-# Programs that are linked with further flags.  With -ffast-math, start-up code of gcc makes the CPU treat subnormal numbers as 0.
+# Linker flags of single programs.  With -ffast-math, gcc links start-up code that makes the CPU treat subnormal numbers as 0.
 TESTS_LINK_FLAGS = {"tests/softcuda/api/test_fast_math.c": "-ffast-math"}
 
 
 def test_link(w, folder):
     """What the tests of a folder link: (flags or archives as shell text, further dependencies)."""
     soft = f"{w.dir}/softcuda"
-    if folder.startswith("tests/softcuda/api"):  # the shared library: tests its exported symbols
+    if folder.startswith("tests/softcuda/api"):  # linked with the shared library, whose exported symbols it tests
         up = "/".join([".."] * folder.count("/"))
         return words(f"-L{soft}", "-lcuda", f"-Wl,-rpath,$ORIGIN/{up}/../softcuda"), [f"{soft}/libcuda.so"]
     if folder == "tests/gpu/plain":  # linked with -lcuda only: LD_LIBRARY_PATH selects the driver
@@ -59,7 +59,7 @@ def write_tests(w, products):
     """Programs below tests/: each .c file with a main is a program, each so_*.c a shared object that tests open, and
     the other files of a folder are helpers that its programs link."""
     by_folder = {}
-    own_rules = ("tests/clients/programs/nccl_", "tests/clients/programs/offload_", "tests/clients/programs/ucx_", "tests/fuzz/", "tests/inputs/", "tests/install/", "tests/loader/pitfalls/", "tests/support/")  # or scripts
+    own_rules = ("tests/clients/programs/nccl_", "tests/clients/programs/offload_", "tests/clients/programs/ucx_", "tests/fuzz/", "tests/inputs/", "tests/install/", "tests/loader/pitfalls/", "tests/support/")  # or started by scripts
     no_headers = () if w.have["libibverbs"].where else ("tests/rdma/verbs/",)
     for c in files("tests", ".c"):
         if not c.startswith(own_rules + no_headers):
@@ -71,7 +71,7 @@ def write_tests(w, products):
     for folder, sources in by_folder.items():
         plain = [c for c in sources if not has_main(c)]
         programs += [c for c in sources if has_main(c)]
-        soname = "-Wl,-soname,libcuda.so.1" if folder == "tests/driver" else ""  # there each takes the place of a driver
+        soname = "-Wl,-soname,libcuda.so.1" if folder == "tests/driver" else ""  # each so_*.c there replaces libcuda
         opened[folder] = [w.build(f"{w.dir}/{c[:-2]}.so", "shared", w.obj(c), flags=soname)
                           for c in plain if os.path.basename(c).startswith("so_")]
         objects = [test_object(w, c, folder) for c in plain if not os.path.basename(c).startswith("so_")]
@@ -101,7 +101,7 @@ def write_test(w, c, helpers, opened, inputs, products):
     exe = w.build(f"{w.dir}/{c[:-2]}", "link", objects, [*extra, *needs],
                   flags=f"{words(extra)} {link} {'-lcmocka' if cmocka else ''} {TESTS_LINK_FLAGS.get(c, '')}")
     if os.path.basename(c).startswith("test_"):
-        # The test of a library folder needs only itself; others run the command or open the software driver.
+        # The test of a library folder needs only its own program; other tests run the gpuload command or open the software driver.
         alone = owner(folder.removeprefix("tests/")) in set([*LIBRARY, "softcuda"]) - {"memalloc", "ipc", "proxy", "rdma", "comm"}
         command = skipped(NOT_FOR_THREADS[c]) if w.args.sanitize == "thread" and c in NOT_FOR_THREADS else words(exe)
         w.tests.append((test_group(folder), c[6:-2], command, [exe, *opened[folder], *inputs, *([w.kernels] if "GPUL_KERNELS" in text else []), *([] if alone else products)]))
@@ -113,9 +113,9 @@ NVCC_LINE = re.compile(r"^// nvcc: (.*)$", re.M)
 
 
 def write_runtime_programs(w):
-    """Programs with <<<>>> that are linked with the mini runtime: each .cu of tests/nvidia/cudart is a program, and so is
-    each folder there, whose device code is linked; NAME.shared is linked with our libcudart.so.N.  A line `// nvcc: OPTIONS` has the compiler options.  NAME.cudart is
-    the same program with NVIDIA's runtime, which tests/gpu/run uses to check the expected output."""
+    """Programs with <<<>>>: each .cu file of tests/nvidia/cudart is a program, and so is each folder there (with device linking).
+    A line `// nvcc: OPTIONS` gives compiler options.  Each is linked three times: NAME with the mini runtime libgpuload-rt.a, NAME.shared
+    with gpuload's libcudart.so.N, and NAME.cudart with NVIDIA's runtime, with which tests/gpu/run checks the expected output."""
     here, nvcc = "tests/nvidia/cudart", w.have["nvcc"].where
     if not nvcc:
         return w.tests.append(("nvidia-cudart", "nvidia/cudart programs", "sh -c 'echo no nvcc; exit 77'", []))
@@ -172,7 +172,7 @@ def write_examples(w, stage):
         return w.tests.append(("examples", "examples", "sh -c 'echo make cannot use this name of the build folder; exit 77'", []))
     cuda, (c, ld) = os.path.abspath(cuda_home(w)), flags(w.args)
     nvcc = os.path.abspath(w.have["nvcc"].where) if w.have["nvcc"].where else ""
-    warnings = WARNINGS.replace("-Wpedantic ", "")  # -Wpedantic forbids function pointers as void *, which POSIX and CUDA use
+    warnings = WARNINGS.replace("-Wpedantic ", "")  # -Wpedantic forbids to convert function pointers to void *, as POSIX and CUDA do
     prefix = words(f"--define-variable=prefix={os.path.abspath(w.dir)}/stage")
     lessons = []
     for makefile in sorted(glob.glob("examples/*/Makefile")):
@@ -194,7 +194,7 @@ def write_examples(w, stage):
 
 
 FUZZED = {"ptx": "ptx", "ptx_link": "ptx", "cxx_params": "loader", "mangled": "loader", "ipc_wire": "ipc", "ipc_server": "ipc", "fifo": "proxy", "rdma_oob": "rdma", "boot_tcp": "core", "json": "core", "nccl_handle": "core"}  # the module that a fuzzer tests, if that is not loader/image
-FUZZ_HELP = {"ipc_server": ["tests/fake/fake_device.c", "tests/fake/fake_driver.c", "tests/fake/fake_memory.c"],  # further sources that it links
+FUZZ_HELP = {"ipc_server": ["tests/fake/fake_device.c", "tests/fake/fake_driver.c", "tests/fake/fake_memory.c"],  # further sources that the fuzzer links
              "boot_tcp": ["comm/bootstrap/boot_wire.c", "comm/bootstrap/hosts/stream.c", "comm/bootstrap/hosts/messages.c"],
              "nccl_handle": ["nccl/net/handle.c", "rdma/oob/address.c"], "json": ["cli/lib/json/json_read.c"]}
 FUZZ_FLAGS = "-O2 -g -fsanitize={kind},address,undefined -fno-sanitize-recover=all"
@@ -213,7 +213,7 @@ def fuzz_object(w, c, module):
 
 
 def write_seeds(w):
-    """Generated seed inputs: a folder for each fuzzer that has some."""
+    """Generate seed inputs, in a folder for each fuzzer that does not use a committed corpus."""
     out = f"{w.dir}/fuzz/seeds"
     needs = ["tests/fuzz/make_seeds.py", *glob.glob("tests/loader/malformed/*.py")]
     return w.build(f"{out}.ok", "sh", needs=needs,
@@ -244,13 +244,13 @@ def write_fuzzers(w):
         w.tests.append(("fuzz", f"fuzz/{name} over its corpus", words(exe, "-runs=0", folders), [exe, seeds]))
 
 
-# Tests that load this build's libraries into programs without a sanitizer, which such a library refuses.
+# Tests that load this build's libraries into programs that have no sanitizer; a library with a sanitizer cannot be loaded into them.
 NOT_SANITIZED = ("tests/cli/soft.bats", "tests/cli/calls.bats", "tests/nvidia/calls/test_calls.py", "tests/nvidia/cudart/test_shared.py", "tests/readme/test_readme.py",
                  "tests/softcuda/api/test_written_bytes.py", "tests/nvidia/test_nvfatbin.py",
                  "tests/nvidia/test_nvml.py", "tests/nvidia/test_toolchain.py")
 
 
-# Tests that ThreadSanitizer cannot run: its handler of signals blocks them all, and a jump out of the driver's handler leaves them blocked.
+# Tests that ThreadSanitizer cannot run: it blocks all signals during a handler, and they stay blocked if the handler ends by siglongjmp().
 JUMPS = "ThreadSanitizer does not let a handler of SIGSEGV end by a jump"
 NOT_FOR_THREADS = {"tests/memalloc/test_failing_system.c": "ThreadSanitizer calls mmap() of the program too early",
                    **dict.fromkeys((*(f"tests/softcuda/api/{name}.c" for name in ("test_gone", "memory/test_ranges", "memory/test_unreadable")),
@@ -298,7 +298,7 @@ def write_check(w, products, headers):
 
 
 def write_check_sanitized(w):
-    """check-asan and check-tsan: all tests of a build with sanitizers in a folder of its own; check does not contain them."""
+    """check-asan and check-tsan configure a separate build with sanitizers and run all its tests; check does not contain them."""
     for name, sanitizers in (("asan", "address,undefined"), ("tsan", "thread")):
         out = f"{w.dir}/{name}"
         configure = words(w.python, "configure.py", "--quiet", "--cc", w.args.cc, "--sanitize", sanitizers, "--out", out)
@@ -306,8 +306,8 @@ def write_check_sanitized(w):
 
 
 def write_check_clients(w, everything):
-    """The short form of each client's suite.  It is not a part of check, because it downloads
-    packages from PyPI and takes long."""
+    """check-clients: a short run of every script in tests/clients.  It is not a part of check, because it downloads packages from PyPI
+    and takes long."""
     scripts = [s for s in sorted(glob.glob("tests/clients/*.py")) if os.access(s, os.X_OK)]
     with open(f"{w.dir}/clients.list", "w", encoding="utf-8") as f:
         for s in scripts:

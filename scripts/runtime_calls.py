@@ -5,7 +5,7 @@ Reads the declarations of cuda_runtime_api.h and its companions (cuda_gl_interop
 define the calls that are implemented.  Writes, below the folder OUT (default: .):
 
     nvidia/cudart/rt_refused_internal.h   the other calls, each with the reason: the runtime has them, too
-    docs/runtime-calls.md               all calls, done or refused
+    docs/runtime-calls.md               all calls, implemented or refused
 
 An older header lacks some calls: rows of rt_refused_internal.h that it does not declare are kept.
 """
@@ -15,7 +15,7 @@ HEADERS = ["cuda_runtime_api", "cuda_profiler_api", "cuda_gl_interop", "cuda_egl
 REFUSED, TABLE = "nvidia/cudart/rt_refused_internal.h", "docs/runtime-calls.md"
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-# The reason of a refusal: the first pattern that is found in the name.  Texts continue "cudaX: not supported: ...".
+# The reason of a refusal is the first row whose pattern matches the name; its text completes the message "cudaX: not supported: ...".
 REASONS = [(re.compile(pattern), key, text) for pattern, key, text in (
     ("cudaGL|EGL|Egl|VDPAU|cudaGraphics", "GRAPHICS", "graphics APIs"),
     ("External", "EXTERNAL", "memory and semaphores of other APIs"),
@@ -24,7 +24,7 @@ REASONS = [(re.compile(pattern), key, text) for pattern, key, text in (
     ("AsyncNotification", "NOTIFICATIONS", "notifications of the driver"),
     ("MultiDevice", "MULTI_DEVICE", "launches on several devices"),
     ("GetProcAddress", "INTERNAL", "an internal function of NVIDIA's runtime"))]
-# Functions that only libraries have, not headers: libcudart.so.12 and .13 export them.
+# Functions that libcudart.so.12 and .13 export although no header declares them.
 UNDECLARED = {"cudaLaunchCooperativeKernelMultiDevice": 0, "__cudaGetProcAddress": 0, "cudaGLMapBufferObject": 0, "cudaGLMapBufferObjectAsync": 0,
               "cudaGLRegisterBufferObject": 0, "cudaGLSetBufferObjectMapFlags": 0, "cudaGLSetGLDevice": 0, "cudaGLUnmapBufferObject": 0,
               "cudaGLUnmapBufferObjectAsync": 0, "cudaGLUnregisterBufferObject": 0,
@@ -32,7 +32,7 @@ UNDECLARED = {"cudaLaunchCooperativeKernelMultiDevice": 0, "__cudaGetProcAddress
 
 
 def read_header(include):
-    """{name: whether it has a form for per-thread default streams}"""
+    """Read the headers: {name of a call: whether it has a variant for per-thread default streams}."""
     calls = dict.fromkeys(UNDECLARED)
     for name in HEADERS:
         path = f"{include}/{name}.h"
@@ -41,14 +41,14 @@ def read_header(include):
         with open(path, encoding="utf-8", errors="replace") as f:
             text = re.sub(r"/\*.*?\*/|//[^\n]*", "", f.read(), flags=re.S)
         per_thread = set(re.findall(r"define\s+(cuda\w+)\s+__CUDART_API_PT[DS][SZ]\(", text))
-        for call in re.findall(r"CUDARTAPI\s+(cuda(?!WGL)[A-Z]\w*)\s*\(", text):   # WGL: Windows
+        for call in re.findall(r"CUDARTAPI\s+(cuda(?!WGL)[A-Z]\w*)\s*\(", text):   # no WGL: only for Windows
             base = re.sub(r"_pt[ds][sz]$", "", call)
             calls[base] = calls.get(base) or base in per_thread
     return {c: bool(thread or UNDECLARED.get(c)) for c, thread in calls.items()}
 
 
 def read_rows(path):
-    """The rows of rt_refused_internal.h: {name: whether it has a form for per-thread default streams}"""
+    """Read the rows of rt_refused_internal.h: {name: whether it has a variant for per-thread default streams}."""
     if not os.path.exists(path):
         return {}
     with open(path, encoding="utf-8") as f:

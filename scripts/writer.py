@@ -36,8 +36,8 @@ class Writer:
     def __init__(self, out, args, have):
         self.file, self.args, self.have, self.dir = out, args, have, args.out
         self.python = sys.executable
-        self.libs = {}      # module: archive
-        self.objects = {}   # module: its object files
+        self.libs = {}      # {module: its archive}
+        self.objects = {}   # {module: its object files}
         self.tests = []     # (group, name, command, the files that it needs)
         self.programs = []  # programs below tests/ that scripts run
         self.packaged, self.libdir = False, f"{args.prefix}/lib/gpuload"  # see rules_packages.py

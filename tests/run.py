@@ -4,15 +4,14 @@
     tests/run.py --match racecheck    the tests whose name contains this regular expression
     tests/run.py --failed             those that failed in the last run
 
-Each line of that file is: group, name, command.  A test is a process: exit status 0 means
-passed, 77 means skipped.  If its output lists single cases (cmocka, unittest, TAP, or a last
-line `N passed, N failed, N skipped`), these are counted; else the process counts as one test.
-The output of a failed test is printed, and the other tests continue.
+Each line of that file is: group, name, command.  A test is a process: exit status 0 means passed, 77 means skipped.  If its output lists
+single cases (cmocka, unittest, TAP, or a last line `N passed, N failed, N skipped`), these are counted; else the process counts as one
+test.  The output of a failed test is printed, and the other tests continue.
 """
 import argparse, collections, concurrent.futures, os, re, shlex, signal, subprocess, sys, time
 
-LIMIT_S = 900  # several times what the longest test takes on a slow machine: it ends only a test that hangs
-ONE_AT_A_TIME = {"vm"}  # groups of tests that need all CPUs, or mostly wait: one such test runs beside the others
+LIMIT_S = 900  # several times as long as the longest test on a slow machine, so that only a test that hangs is killed
+ONE_AT_A_TIME = {"vm"}  # groups of which only one test runs at a time, next to tests of other groups
 TOTAL_LINE = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$", re.M)
 CMOCKA = {k: re.compile(rf"^\[  {word} \] (\d+) test", re.M)
           for k, word in (("passed", "PASSED "), ("failed", "FAILED "), ("skipped", "SKIPPED"))}
@@ -21,7 +20,7 @@ Result = collections.namedtuple("Result", "group name status text seconds")
 
 
 def count_cases(r):
-    """(passed, failed, skipped) of one process; a bad exit status counts as a failure whatever the output."""
+    """Return (passed, failed, skipped) of one process; a bad exit status counts as a failure, whatever the output."""
     if r.status == 77:
         return 0, 0, 1
     n = None
@@ -44,7 +43,7 @@ def count_cases(r):
 
 
 def toolkit_programs(build):
-    """The folder of nvcc and ptxas that configure.py found; "": none."""
+    """Return the folder of the nvcc and ptxas that configure.py found; "": none."""
     try:
         with open(f"{build}/tests.path", encoding="utf-8") as f:
             return f.read()
@@ -53,18 +52,18 @@ def toolkit_programs(build):
 
 
 def environment(build):
-    """The environment of a test: the command and the software driver of this build, the toolkit's programs, and no cache in the
-    user's home."""
+    """Return the environment of a test: it selects the command and the software driver of this build and the toolkit's programs, and turns
+    off the cache in the user's home."""
     soft = os.path.abspath(f"{build}/softcuda/libcuda-soft.so")
     for_sanitizers = {f"{tool.upper()}_OPTIONS": f"suppressions={os.path.abspath('tests')}/{tool}.supp:print_suppressions=0" for tool in ("tsan", "lsan")}
-    for_sanitizers["TSAN_OPTIONS"] += ":die_after_fork=0:atexit_sleep_ms=0"  # tests fork the process of a proxy's kernels; some print how long a process has run
+    for_sanitizers["TSAN_OPTIONS"] += ":die_after_fork=0:atexit_sleep_ms=0"  # tests fork processes with threads, and measure how long some run
     probe = os.path.abspath(f"{build}/gpuload-probe")
     return dict(for_sanitizers | os.environ, GPULOAD_BUILD=build, GPULOAD_SOFT_DRIVER=soft, GPULOAD_PROBE=probe, GPULOAD_DRIVER="soft", GPULOAD_CACHE="off",
                 PATH=os.pathsep.join(filter(None, [os.path.abspath(build), os.environ["PATH"], toolkit_programs(build)])))
 
 
-# A test and its children get a process group, to end them together.  They stay in one session: some kernels let a session starve
-# for half a minute while the processes of another one poll.
+# A test and its children get a process group, so that they can be killed together.  They stay in the session of this process, because the
+# schedulers of some kernels give a session no CPU time for half a minute while processes of another session poll.
 OWN_GROUP = {"process_group": 0} if sys.version_info >= (3, 11) else {"preexec_fn": os.setpgrp}
 
 
@@ -95,8 +94,8 @@ def report_result(r):
 
 
 def run_all(tests, args):
-    """The tests' futures, as they complete.  The list begins with short programs, so it is started from its end: a long test that
-    starts last would run alone."""
+    """Yield the tests' futures as they complete.  The tests start in reverse order, because the short ones are first in the list: a long
+    test that starts last would run alone."""
     with concurrent.futures.ThreadPoolExecutor(args.j) as pool, concurrent.futures.ThreadPoolExecutor(1) as one:
         lane = one if args.j > 1 else pool
         yield from concurrent.futures.as_completed([(lane if t[0] in ONE_AT_A_TIME else pool).submit(run_test, t, args.build, args.limit)
@@ -108,7 +107,7 @@ def failed_list(args):
 
 
 def selected(tests, args):
-    """The tests that the options select; ends the program if a regular expression is wrong or nothing is selected."""
+    """Return the tests that the options select; exit if --match is not a valid regular expression, or --failed has no last run."""
     names = None
     if args.failed:
         try:

@@ -1,4 +1,4 @@
-"""spin.py — check a model in Promela for many shapes, and check that each deliberate error in it is found.
+"""spin.py — check a Promela model with many sets of parameters (shapes), and check that each deliberate error in it is found.
 
 Used by the test_model.py of each folder with models: `sys.exit(spin.main(...))`.
 
@@ -7,13 +7,13 @@ can reach.  A shape is correct if pan has visited all states, no assertion faile
 """
 import argparse, collections, concurrent.futures, os, re, shutil, subprocess, tempfile
 
-# right, large: {name: definitions}; wrong: {name: (definitions, part of the expected complaint of pan)}
+# Macro definitions for a model.  right, large: {name: definitions}; wrong: {name: (definitions, part of pan's expected error message)}
 Model = collections.namedtuple("Model", "path right large wrong")
 Job = collections.namedtuple("Job", "path name definitions wanted")
 
 
 class Pan:
-    """The model of one shape as a program, in a separate folder."""
+    """The program pan for one shape of a model, compiled in a separate folder."""
 
     def __init__(self, folder, job, compiler):
         self.folder, self.path = folder, job.path
@@ -28,7 +28,7 @@ class Pan:
         return r.stdout
 
     def search(self):
-        """(complaint, "" if none; number of states).  An incomplete search is also a complaint."""
+        """Run the search; return (error message or "", number of states).  An incomplete search is also an error."""
         out = self.call("./pan", "-m2000000", "-w20")
         errors, states = re.search(r"errors: (\d+)", out), re.search(r"(\d+) states, stored", out)
         complaint = re.search(r"^pan:1: (.*)", out, re.M)
@@ -41,7 +41,7 @@ class Pan:
 
 
 def check(job, compiler, trail=False):
-    """(passed, line).  job.wanted: part of the expected complaint; "" if none is expected."""
+    """Check one shape; return (passed, text to print).  job.wanted: part of the expected error message; "": no error is expected."""
     with tempfile.TemporaryDirectory(prefix="gpuload-model-") as folder:
         try:
             pan = Pan(folder, job, compiler)
@@ -56,7 +56,7 @@ def check(job, compiler, trail=False):
 
 
 def untested_errors(model):
-    """The deliberate errors in a model that no shape contains."""
+    """Return the deliberate errors (macros WRONG_...) in a model that no shape of model.wrong turns on."""
     with open(model.path, encoding="utf-8") as f:
         errors = set(re.findall(r"\bWRONG_[A-Z0-9_]+", f.read()))
     return sorted(errors - {d for definitions, _ in model.wrong.values() for d in definitions.split()})
@@ -82,7 +82,7 @@ def main(description, models):
         *((n, d, "") for n, d in (m.right | m.large if args.full else m.right).items()),
         *((n, *w) for n, w in m.wrong.items())]]
     jobs = [j for j in jobs if args.only in j.name]
-    # gcc takes longer to compile a small shape than pan to search it; tcc takes a hundredth
+    # for small shapes, gcc -O2 takes longer to compile pan than pan to search; tcc compiles 100 times as fast
     compiler = ["cc", "-O2"] if args.full else ["tcc"] if shutil.which("tcc") else ["cc", "-O0"]
     with concurrent.futures.ThreadPoolExecutor(args.j) as pool:
         for good, line in pool.map(lambda j: check(j, compiler, args.trail), jobs):

@@ -36,12 +36,12 @@ enum { COMM_MOST_ROWS = 64, COMM_MOST_DEVICES = 32, COMM_MOST_ITERATIONS = 10000
 
 /* The options that determine where the ranks run, which are also those of gpuload comm tune. */
 struct comm_place {
-	int n_ranks;           /* -n, or the sum of the hosts; 0: not given */
+	int n_ranks;           /* -n, or the sum over --hosts; 0: not given */
 	gpul_comm_hosts hosts; /* hosts given by --hosts; n is 0 if there are none */
 	const char *agent;     /* value of --agent; NULL: not given; borrowed */
 	gpul_driver_choice driver;
 	int devices[COMM_MOST_DEVICES]; /* rank r uses devices[r % n_devices] */
-	unsigned n_devices;             /* 0: not given */
+	unsigned n_devices;             /* 0: --devices not given */
 	gpul_comm_transport transport;
 	int timeout_ms;     /* like timeout_ms of gpul_comm_options */
 	int ranks_per_host; /* like ranks_per_host of gpul_comm_options */
@@ -165,8 +165,7 @@ struct comm_shape {
 	size_t send_at, recv_at; /* in place: offsets of input and output in the only buffer */
 };
 
-/* Compute the buffers of a rank's call.  The larger buffer has `bytes` bytes, rounded down to whole elements for each rank (at
- * least 1). */
+/* Compute the buffers of a rank's call.  The larger buffer has `bytes` bytes, rounded down to whole elements for each rank (at least 1). */
 struct comm_shape comm_shape_of(gpul_comm_call call, gpul_comm_dtype dtype, int rank, int n_ranks, size_t bytes);
 
 /* Return the ratio of bus bandwidth to algorithm bandwidth: the bytes that each rank must at least send or receive, divided by the
@@ -178,8 +177,8 @@ double comm_bus_factor(gpul_comm_call call, int n_ranks);
  * @c       communicator
  * @s       the buffers of the call
  * @q       its dtype, op and root are used
- * @send    address
- * @recv    address
+ * @send    device address of the send buffer
+ * @recv    device address of the recv buffer
  * @stream  stream
  * Errors  as the functions of comm/comm.h
  * Threads as the functions of comm/comm.h */
@@ -188,7 +187,7 @@ gpul_status comm_call_enqueue(gpul_comm *c, const struct comm_shape *s, const st
 
 /* ---- the result ---------------------------------------------------------------------------------------------- */
 
-/* The results of the calls that are out of place, or of those that are in place. */
+/* The results for one size, either of the out-of-place calls or of the in-place calls. */
 struct comm_figures {
 	bool measured;                /* false: not requested, or not possible */
 	double us, least_us, mean_us; /* time of a call: the maximum, minimum and mean over all ranks */
@@ -269,7 +268,7 @@ void comm_json(const struct comm_result *r, struct json *j);
 void comm_json_figures(const struct comm_figures *f, bool check, const char *key, struct json *j);
 /* Append the hosts and their clocks, as member "hosts". */
 void comm_json_hosts(const struct comm_result *r, struct json *j);
-/* Append the picture of --plot. */
+/* Append the SVG picture that --plot writes. */
 void comm_svg(const struct comm_result *r, struct out *o);
 
 #endif

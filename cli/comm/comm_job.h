@@ -16,7 +16,7 @@ extern const struct cli_cmd cli_comm_launch;
 
 /** Find out whether this process is a rank.
  *
- * @n_ranks  -n, or the sum of the hosts; 0: not given
+ * @n_ranks  -n, or the sum over --hosts; 0: not given
  * @hosts    --hosts was given
  * @job      filled if this process is a rank
  * @launches set: true, this process must start n_ranks ranks
@@ -40,8 +40,8 @@ int comm_job_launch(int n_ranks, const gpul_comm_hosts *hosts, const char *agent
 int comm_job_threads(int n_ranks, int (*run)(const void *what, const gpul_comm_job *job, gpul_error *err), const void *what,
 		     gpul_error *err);
 
-/* Prepare a rank's error for printing.  quiet(): except on rank 0, clear an error that all ranks have.  sign(): put the number of
- * the rank before the text. */
+/* Prepare a rank's error for printing.  comm_job_quiet() clears an error that all ranks have, except on rank 0; comm_job_sign() puts
+ * the rank's number before the text. */
 void comm_job_quiet(const gpul_comm_job *job, gpul_error *err);
 void comm_job_sign(const gpul_comm_job *job, gpul_error *err);
 

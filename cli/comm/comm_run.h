@@ -72,7 +72,7 @@ gpul_status comm_rank_introduce(struct comm_rank *r, struct comm_about *all, gpu
 /** Run a function in a thread, and wait for it; the main thread shows the progress and handles signals.
  *
  * @r         an open rank
- * @what      for the progress line of rank 0
+ * @what      name of the work, for the progress line of rank 0
  * @function  measures; its context is current on the thread
  * @argument  for the function
  * Errors  those of the function; GPUL_ESYS native = ECANCELED after a signal

@@ -1,5 +1,4 @@
-/* comm_tune.h — gpuload comm tune: measures the possible plans of each call and size, and writes the best ones as a table
- * (comm/table.h).
+/* comm_tune.h — gpuload comm tune: measures the possible plans of each call and size, and writes the best ones as a table (comm/table.h).
  *
  *     for each call and size: each algorithm and protocol that is possible, with several numbers of blocks and threads
  *         └─> the fastest; its data are checked ─> a row; equal neighbours become one row */

@@ -157,7 +157,7 @@ static gpul_status do_attach(const struct dap_call *c)
 	d->attached = true;
 	d->entry = json_get_bool(c->args, "stopOnEntry", false);
 	d->at_end = json_get_bool(c->args, "stopAtEnd", false);
-	free(d->folder); /* an attach that failed may have set it */
+	free(d->folder); /* a failed attach may have set the folder */
 	d->folder = json_get_text(c->args, "cwd", NULL) ? strdup(json_get_text(c->args, "cwd", NULL)) : NULL;
 	return debug_link_attach(address, &d->link, c->err);
 }

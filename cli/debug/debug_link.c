@@ -27,7 +27,7 @@ struct debug_link {
 	pid_t pid;
 	int status; /* status of waitpid(); -1: not waited for yet */
 	bool ended;
-	int failed;                /* pipe from the child, which writes a byte if it has printed why it does not run; -1: attached */
+	int failed;                /* pipe on which the child reports that it has printed why it cannot run; -1: attached */
 	GPUL_ARRAY(char) in;       /* bytes that have been read but are not a whole line yet */
 	GPUL_ARRAY(char *) events; /* event lines that were read while a reply was expected */
 };
@@ -127,7 +127,7 @@ static _Noreturn void become_program(const struct debug_start *how, int fd, int 
 	if (how->folder && chdir(how->folder))
 		st = gpul_fail(&err, GPUL_ESYS, errno, "cannot change to the folder %s: %s", how->folder, strerror(errno));
 	if (!st && how->is_program)
-		st = soft_set_environment(how->words[0], &err); /* called before set_tools(), because it opens the driver in this process */
+		st = soft_set_environment(how->words[0], &err); /* opens the driver, so it precedes set_tools(), which would debug it */
 	set_tools(fd);
 	fcntl(fd, F_SETFD, 0);
 	if (!st && how->is_program) {

@@ -26,7 +26,7 @@ struct screen {
 	struct out text;          /* the output of commands and of the program */
 	struct debug_rows before; /* registers at the previous stop */
 	bool shows_memory;
-	int scrolled;   /* number of lines of the text below the window */
+	int scrolled;   /* how many lines the text is scrolled up */
 	char line[200]; /* the command that the user is typing */
 	bool types;
 };

@@ -130,7 +130,7 @@ static gpul_status create_gpu_access(struct push *p, gpul_error *err)
 		return gpul_fail(err, st, 0, "'%.64s' is shared, but it is not a FIFO; gpuload fifo serve creates FIFOs", p->name);
 	if (st)
 		return gpul_fail(err, st, why.native, "%s", why.text);
-	/* a failure is ignored: the lease also reports the end of this process, but later */
+	/* a failure is ignored: the owner also notices the end of this process by its socket, but later */
 	(void)gpul_fifo_gpu_hold_lifeline(p->end, NULL);
 	if (!p->blocks)
 		p->blocks = gpul_fifo_gpu_param(p->end)->n_lanes;
@@ -270,7 +270,7 @@ static gpul_status explain_failure(const struct push *p, gpul_error *err)
 				 "a push waited more than %d ms for the proxy of '%.64s' (--timeout); %" PRIu64 " of %" PRIu64
 				 " triggers were pushed",
 				 p->timeout_ms, p->name, (uint64_t)p->total.pushed, all);
-	if (code == GPUL_FIFO_CODE_STOPPED) /* the FIFO has reported the owner's end earlier than the lease */
+	if (code == GPUL_FIFO_CODE_STOPPED) /* the FIFO has reported the owner's end before the socket did */
 		return gpul_fail(err, GPUL_ESYS, EPIPE,
 				 "the process that serves '%.64s' has ended; %" PRIu64 " of %" PRIu64 " triggers were pushed", p->name,
 				 (uint64_t)p->total.pushed, all);
@@ -290,7 +290,7 @@ static gpul_status run_kernel(struct push *p, gpul_error *err)
 	return p->total.result == GPUL_FIFO_OK ? print_result(p, err) : explain_failure(p, err);
 }
 
-/* Free everything except the lease, in the reverse order of creation. */
+/* Free everything except the attachment to the owner's memory, in the reverse order of creation. */
 static void free_push(struct push *p)
 {
 	const gpul_driver *drv = p->devices.drv;

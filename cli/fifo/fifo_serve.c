@@ -126,7 +126,7 @@ static gpul_status create_fifo(struct serve *s, gpul_error *err)
 	st = gpul_fifo_area_format(area, bytes, &s->shape, err);
 	st = st ? st : gpul_fifo_open(area, bytes, &s->fifo, err);
 	if (!st)
-		/* a failure is ignored: the lease also reports the end of this process, but later */
+		/* a failure is ignored: peers also notice the end of this process by their sockets, but later */
 		(void)gpul_fifo_hold_lifeline(s->fifo, NULL);
 	return st ? st : gpul_ipc_server_create(s->devices.drv, s->mem, &options, &s->server, err);
 }

@@ -29,7 +29,7 @@ enum {
 	FIFO_TRACE_MOST = 100000, /* maximum number of triggers; trace viewers in a browser cannot open more */
 	FIFO_TRACE_MOST_BLOCKS = 4096,
 	FIFO_TRACE_MOST_SLOTS = 1 << 20,
-	FIFO_TRACE_BATCH = 64, /* maximum number of triggers between two releases */
+	FIFO_TRACE_BATCH = 64, /* maximum number of triggers whose slots are released together */
 };
 
 struct fifo_trace_request {

@@ -35,8 +35,8 @@ static int64_t stored(const struct fifo_trace_trigger *of)
 	return lesser(of->pushed, of->popped);
 }
 
-/* Return the time at which an arrow leaves a push or enters a sync.  It is inside the slice, whose last nanosecond is outside, and
- * never later than the other end of the arrow. */
+/* Return the time at which an arrow leaves a push or enters a sync.  It is inside the slice, that is, before the slice's end, and never
+ * later than the other end of the arrow. */
 static int64_t leaves_push(const struct fifo_trace_trigger *of)
 {
 	return lesser(of->handling, greater(of->begun, lesser(stored(of), of->pushed - 1)));

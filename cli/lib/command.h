@@ -65,8 +65,7 @@ struct cli_cmd {
  * @words    n_words strings; borrowed, must outlive *out
  * @n_words  their number
  * @out      owned by the caller: cli_args_free(); empty on failure
- * Errors  GPUL_EINVAL an unknown option (the message suggests a similar name), a missing value, or a value for a
- *         switch; GPUL_ENOMEM
+ * Errors  GPUL_EINVAL an unknown option (the message suggests a similar name), a missing value, or a value for a switch; GPUL_ENOMEM
  * Source  POSIX.1-2017, XBD 12.2, and the GNU long options */
 gpul_status cli_parse(const struct cli_opt *opts, char *const *words, size_t n_words, struct cli_args *out, gpul_error *err);
 void cli_args_free(struct cli_args *args);

@@ -48,8 +48,7 @@ struct npy_about {
  * @n_bytes  its size in bytes
  * @path     for messages
  * @out      filled in
- * Errors  GPUL_EFORMAT not a .npy header, a dtype that is not a plain little-endian number, more
- *         than NPY_MAX_DIMS dimensions
+ * Errors  GPUL_EFORMAT not a .npy header, a dtype that is not a plain little-endian number, more than NPY_MAX_DIMS dimensions
  * Source  NumPy Enhancement Proposal 1 (format versions 1.0, 2.0, 3.0) */
 gpul_status npy_describe(const void *bytes, size_t n_bytes, const char *path, struct npy_about *out, gpul_error *err);
 

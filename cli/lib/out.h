@@ -57,8 +57,7 @@ void out_right(struct out *o, uint64_t value, size_t width);
 /** Write the text to stdout and empty the buffer; its memory is kept for reuse.
  *
  * @o  the buffer; emptied even after a failure
- * Errors  GPUL_ENOMEM o->failed is set; GPUL_ESYS stdout cannot be written (native = errno; EPIPE: the reader
- *         has closed the pipe)
+ * Errors  GPUL_ENOMEM o->failed is set; GPUL_ESYS stdout cannot be written (native = errno; EPIPE: the reader has closed the pipe)
  * Threads one at a time */
 gpul_status out_flush(struct out *o, gpul_error *err);
 void out_free(struct out *o); /* accepts an *o of zeros; cannot fail */

@@ -55,7 +55,7 @@ static gpul_status await_welcome(struct client *c, struct rdma_flow *f, gpul_err
 	return st;
 }
 
-/* Send the hello of a flow.  If it does not arrive, the fabric between the two ends does not work, and the server cannot say why. */
+/* Send the hello of a flow.  If it does not arrive, the fabric does not work, and the server cannot report the reason. */
 static gpul_status greet_server(struct client *c, struct rdma_flow *f, uint64_t id, gpul_error *err)
 {
 	gpul_error why = { 0 };
@@ -230,8 +230,8 @@ static gpul_status measure_rows(struct client *c, gpul_error *err)
 	return st;
 }
 
-/* Send the plan "end", and wait until the server closes the connection.  If it does so before the send has completed, that is no
- * error, because all results have arrived. */
+/* Send the plan "end", and wait until the server closes the connection.  It may close it before the send has completed, which is not
+ * an error, because all results have arrived. */
 static void say_goodbye(struct client *c)
 {
 	const uint64_t until_ns = gpul_clock_ns() + GOODBYE_MS * 1000000ull;

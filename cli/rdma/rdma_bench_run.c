@@ -471,8 +471,7 @@ static gpul_status step_flows(struct worker *w)
 			return st;
 		if (turn % LOOK_EVERY == 0)
 			st = look_up(w);
-		/* Yield when idle: the other end may need this CPU if more threads than CPUs spin; otherwise a yield costs 1 us or
-		 * less. */
+		/* Yield when idle: the other end may need this CPU if more threads than CPUs spin; otherwise a yield costs 1 us or less. */
 		idle = w->n_events > before ? 0 : idle + 1;
 		if (idle > IDLE_TURNS)
 			sched_yield();
@@ -531,7 +530,6 @@ gpul_status rdma_phase_check(const struct rdma_session *s, const struct rdma_pha
 	return st;
 }
 
-/* Combine the figures of all threads. */
 static void sum_figures(const struct rdma_session *s, const struct rdma_phase *p, const struct rdma_histogram *latency,
 			struct rdma_figures *out)
 {

@@ -59,7 +59,7 @@ struct server {
 	gpul_rdma_listener *listener;
 	struct guest *guest[MOST_GUESTS];
 	struct served *served[MOST_SESSIONS];
-	struct rdma_watch watch; /* for control messages to guests; never requests a stop */
+	struct rdma_watch watch; /* for control messages to guests; its `stop` stays false */
 	bool over;               /* with --once: the only client has been served */
 };
 
@@ -188,7 +188,7 @@ static void free_guest(struct server *v, unsigned i)
 	v->guest[i] = NULL;
 }
 
-/* Send a guest the reason why it is refused. */
+/* Refuse a guest (a new connection): send it the reason, and close it. */
 static void refuse_guest(struct server *v, unsigned i, const gpul_error *why)
 {
 	struct rdma_session nobody = { .watch = &v->watch };
@@ -242,7 +242,7 @@ static gpul_status find_session(struct server *v, const struct rdma_hello *h, st
 	return GPUL_OK;
 }
 
-/* The hello of a guest has arrived: make the connection a flow of its session.  The session starts when all its flows have connected. */
+/* The hello of a guest (a new connection) has arrived: make the connection a flow of its session, which starts with its last flow. */
 static void seat_guest(struct server *v, unsigned i, uint64_t bytes)
 {
 	struct rdma_flow *f = &v->guest[i]->flow;
@@ -277,7 +277,7 @@ static void seat_guest(struct server *v, unsigned i, uint64_t bytes)
 	}
 }
 
-/* Poll each guest for its hello; returns the number of guests whose hello has not arrived. */
+/* Poll each guest (a new connection) for its hello; returns the number of guests whose hello has not arrived. */
 static unsigned greet_guests(struct server *v)
 {
 	unsigned n = 0;

@@ -207,7 +207,7 @@ static int cmd_run(const struct cli_args *given, gpul_error *err)
 {
 	const struct cli_args own = without_leading_dashes(given), *args = &own;
 	struct run r = { 0 };
-	gpul_source *first = NULL; /* opened only once, because it may be a pipe */
+	gpul_source *first = NULL; /* the first file, opened only once, because it may be a pipe */
 	gpul_status st = args->n_operands ? gpul_source_open(args->operands[0], &first, err) : GPUL_OK;
 	int code;
 

@@ -170,8 +170,7 @@ struct run {
 
 /** Load the files, find the kernel, plan, launch, check and save.
  *
- * @r  ask and drv are set; the caller calls run_clean_up(), even after a failure; save_error is set if a
- *     --save failed
+ * @r  ask and drv are set; the caller calls run_clean_up(), even after a failure; save_error is set if a --save failed
  * Errors  those of the functions below
  * Threads any thread; run_clean_up() must be called on the same thread */
 gpul_status run_work(struct run *r, gpul_error *err);
@@ -204,8 +203,7 @@ void run_print_functions(const struct run *r);
 /** Copy the buffers to the device, launch ask.repeat times, time each launch by events, copy back into args[].data.
  *
  * @r  after run_plan(); sets times_ms and device, and still_running if --timeout expired
- * Errors  GPUL_ECUDA, GPUL_EINVAL from the launch; GPUL_EUNSUPPORTED --timeout expired;
- *         GPUL_ENOMEM
+ * Errors  GPUL_ECUDA, GPUL_EINVAL from the launch; GPUL_EUNSUPPORTED --timeout expired; GPUL_ENOMEM
  * Threads the thread that opened r->context
  * Source  CUDA Driver API, Event Management */
 gpul_status run_launch(struct run *r, gpul_error *err);

@@ -40,7 +40,7 @@ bool run_tools_have(int opt);
 /** Let the software driver start the tools that the options select: append them to GPULOAD_SOFT_TOOLS.
  *
  * @args    the parsed command line
- * @line    options of the file's own line; NULL: none
+ * @line    options of the file's `// gpuload run:` line; NULL: none
  * @driver  the choice so far; becomes GPUL_DRIVER_SOFT if an option selects a tool
  * Errors   GPUL_EINVAL a tool with --driver nvidia, or an option of a tool that is not selected; GPUL_ENOMEM
  * Threads  the main thread, before gpul_driver_open()

@@ -62,7 +62,7 @@ static void put_value(FILE *out, const gpul_signature *s, const gpul_param *p, c
 {
 	long long value = s->assumed ? p->value : p->role == GPUL_ROLE_COUNT ? shape->count : 1;
 
-	if (p->role == GPUL_ROLE_UNKNOWN) /* the kernel never uses it */
+	if (p->role == GPUL_ROLE_UNKNOWN) /* the kernel never uses p */
 		fprintf(out, "%s=0", gpul_type_name(p->type));
 	else if (!s->complete && p->role == GPUL_ROLE_SCALAR)
 		fprintf(out, "%s=NUMBER", gpul_type_name(p->type));
@@ -294,8 +294,8 @@ static gpul_status choose_grid(const struct run *r, const gpul_signature *s, gpu
 		uint64_t blocks = d < dims && s->reads_ctaid ? n / c->block[d] + (n % c->block[d] != 0) : 1;
 		uint64_t limit = d == 0 ? INT32_MAX : UINT16_MAX;
 
-		/* If the limit is lower than needed, a kernel with a grid-stride loop still works; other kernels leave elements
-		 * unwritten, which is reported. */
+		/* If more blocks are needed than CUDA's limit, a kernel with a grid-stride loop still works; other kernels leave
+		 * elements unwritten, which is reported. */
 		c->grid[d] = (uint32_t)(blocks < 1 ? 1 : blocks > limit ? limit : blocks);
 	}
 	return GPUL_OK;
@@ -417,7 +417,7 @@ gpul_status run_plan(struct run *r, gpul_error *err)
 	} else {
 		st = invent_args_and_launch(r, s, err);
 	}
-	if (s->n_params == 0 && r->ask.grid[0] && r->ask.block[0]) { /* the user gave grid and block, and there are no parameters */
+	if (s->n_params == 0 && r->ask.grid[0] && r->ask.block[0]) { /* nothing was assumed: grid and block are given */
 		free(r->assumed);
 		r->assumed = NULL;
 	}

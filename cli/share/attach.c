@@ -216,7 +216,7 @@ static gpul_status show_all(struct attach *a, gpul_error *err)
 	return st ? st : share_flush(err);
 }
 
-/* Handle a pending event; *ended is set if the lease has ended. */
+/* Handle a pending event; *ended is set if the owner has ended or withdrawn the memory. */
 static gpul_status handle_events(struct attach *a, bool *ended, gpul_error *err)
 {
 	gpul_ipc_event e;

@@ -49,9 +49,8 @@ gpul_status attach_dump(const struct attach *a, struct json *json, gpul_error *e
  *
  * @a     after attaching
  * @json  an open object that gets the member "sum"; NULL: text on stdout
- * Errors  GPUL_EINVAL the element type is unknown; GPUL_EFORMAT the two sums differ: another
- *         process wrote meanwhile, or a processor is faulty; GPUL_ESYS native = ETIMEDOUT the GPU
- *         takes longer than ask.timeout_ms; GPUL_ECUDA; GPUL_ENOMEM
+ * Errors  GPUL_EINVAL the element type is unknown; GPUL_EFORMAT the two sums differ: another process wrote meanwhile, or a processor is
+ *         faulty; GPUL_ESYS native = ETIMEDOUT the GPU takes longer than ask.timeout_ms; GPUL_ECUDA; GPUL_ENOMEM
  * Threads one at a time */
 gpul_status attach_sum(const struct attach *a, struct json *json, gpul_error *err);
 

@@ -1,8 +1,8 @@
 /* soft_internal.h — sets the environment for a program on the software driver.
  *
- *     soft.c      options, the report, exec
- *     soft_setup.c     the variables, and the driver in a process that becomes a program
- *     python.c    the Python packages of a command, and NVIDIA's wheels among them */
+ *     soft.c          parses the options, prints the report, and executes the program
+ *     soft_setup.c    sets the environment variables, and opens the driver before the program replaces the process
+ *     python.c        finds the Python packages of a command, and NVIDIA's wheels among them */
 #ifndef GPULOAD_CLI_SOFT_SOFT_INTERNAL_H
 #define GPULOAD_CLI_SOFT_SOFT_INTERNAL_H
 

@@ -39,9 +39,8 @@ static uint32_t bits_of_float(float f)
 	return bits;
 }
 
-/* Shift fraction and exponent to their positions in a float; adding 112 to the exponent changes the bias from 15 to 127 (twice for
- * infinity and NaN).  An exact subtraction normalises a subnormal number.  Masks select the result, because branches would prevent
- * vectorisation. */
+/* Shift fraction and exponent to their positions in a float; adding 112 to the exponent changes the bias from 15 to 127 (twice for infinity
+ * and NaN).  An exact subtraction normalises a subnormal number.  Masks select the result, because branches would prevent vectorisation. */
 static double from_f16(uint16_t h)
 {
 	const uint32_t moved = (h & 0x7fffu) << 13, rebias = 112u << 23, smallest = 113u << 23;

@@ -1,6 +1,6 @@
 /* mmap_sum_team.c — starts the children of gpuload mmap-sum, reads their reports, and ends them.
  *
- * A child is forked, so that the buffer needs no name: the child inherits one end of a socketpair, which carries the lease.
+ * A child is forked, so that the buffer needs no name: the child inherits one end of a socketpair and attaches through it.
  * Drivers do not work after a fork, so all children are forked before a driver is opened. */
 #include "cli/sum/mmap_sum.h"
 

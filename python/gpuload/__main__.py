@@ -1,4 +1,4 @@
-"""python -m gpuload: the command."""
+"""python -m gpuload: runs the gpuload command."""
 from gpuload._command import main
 
 main()

@@ -1,4 +1,4 @@
-"""What only the command can do: lists of kernels, pages and pictures, for Python and Jupyter."""
+"""Python functions that run the gpuload command: lists of kernels, HTML pages and SVG pictures, which Jupyter can show."""
 from __future__ import annotations
 
 import json
@@ -31,7 +31,7 @@ def _call(*words: str) -> str:
 
 
 class Kernels(list):  # type: ignore[type-arg]
-    """A list of kernels, each a dict as in `gpuload ls --json`, with the file and architecture; a table in Jupyter."""
+    """A list of kernels, each a dict as in `gpuload ls --json`, with the file and architecture; Jupyter shows it as a table."""
 
     def _repr_html_(self) -> str:
         names = ("kernel", "arch", "registers", "shared bytes")
@@ -57,7 +57,7 @@ def ls(path: str | os.PathLike[str], *options: str) -> Kernels:
 
 
 class Page:
-    """A page that gpuload made: `html` is its text; Jupyter shows it in a frame."""
+    """An HTML page that gpuload wrote: `html` is its text; Jupyter shows it in a frame."""
 
     def __init__(self, html: str):
         self.html = html
@@ -67,7 +67,7 @@ class Page:
 
 
 class Picture:
-    """A picture that gpuload drew: `svg` is its text; Jupyter shows it."""
+    """An SVG picture that gpuload drew: `svg` is its text; Jupyter shows it."""
 
     def __init__(self, svg: str):
         self.svg = svg
@@ -85,7 +85,7 @@ def _in_file(*words: str, ending: str) -> str:
 
 
 def trace(path: str | os.PathLike[str], *words: str) -> Page:
-    """Run a kernel on the software driver and return the page that plays it (docs/trace.md).
+    """Run a kernel on the software driver and return an HTML page that replays the run step by step (docs/trace.md).
 
     path     the file, as for run()
     words    arguments and options of `gpuload run`, such as "f64[64]=iota"; none: gpuload infers the arguments
@@ -98,7 +98,7 @@ def trace(path: str | os.PathLike[str], *words: str) -> Page:
 
 
 def profile(path: str | os.PathLike[str], *words: str) -> Page:
-    """Run a kernel on the software driver and return the page of what each line costs (docs/profile.md).
+    """Run a kernel on the software driver and return an HTML page with the cost of each source line (docs/profile.md).
 
     path     the file, as for run()
     words    arguments and options of `gpuload run`; none: gpuload infers the arguments
@@ -124,7 +124,7 @@ def picture(*words: str, option: str = "--svg") -> Picture:
 
 
 def main() -> Any:
-    """The command gpuload of a wheel: becomes the program."""
+    """Entry point of the gpuload command in a wheel: replaces this process with the compiled program."""
     import sys
     use_wheels()
     try:

@@ -1,7 +1,7 @@
-"""libgpuload by ctypes: finding it, its structures, and its errors as exceptions.
+"""libgpuload through ctypes: finds the library, declares its structures, and raises its errors as exceptions.
 
-The structures repeat core/error.h, loader/loader.h and loader/signature/signature.h; tests/python/test_layout.py compares them
-with what the C compiler says.
+The structures repeat core/error.h, loader/loader.h and loader/signature/signature.h; tests/python/test_layout.py compares their
+sizes and offsets with those of the C compiler.
 """
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class LaunchConfig(c.Structure):
 
 
 class Driver(c.Structure):
-    """The beginning of gpul_driver; the entry points after it are called in the driver's library itself."""
+    """The first members of gpul_driver; the function pointers after them are omitted, because Python loads the driver's library itself."""
     _fields_ = [("name", c.c_char_p), ("path", c.c_char_p), ("version", c.c_int)]
 
 
@@ -58,7 +58,7 @@ class Signature(c.Structure):
 
 
 def find(*names: str) -> str:
-    """The path of a file of gpuload: of the wheel, of $GPULOAD_BUILD, or beside the installed module."""
+    """Find a file of gpuload in the wheel, in $GPULOAD_BUILD or in the folders of an installation; return its path."""
     folders = [FILES, os.environ.get("GPULOAD_BUILD", ""), "/usr/lib/x86_64-linux-gnu", "/usr/bin",
                os.path.join(sys.prefix, "lib"), os.path.join(sys.prefix, "bin"), "/usr/local/lib", "/usr/local/bin"]
     for folder in filter(None, folders):
@@ -70,7 +70,7 @@ def find(*names: str) -> str:
 
 
 def use_wheels() -> None:
-    """Let gpuload find NVIDIA's compiler and linker in NVIDIA's Python packages, unless variables choose others."""
+    """Let gpuload find NVIDIA's compiler and linker in NVIDIA's Python packages, unless environment variables name others."""
     for variable, name in (("GPULOAD_NVRTC", "libnvrtc.so.1?"), ("GPULOAD_NVJITLINK", "libnvJitLink.so.1?")):
         hits = [hit for folder in sys.path if folder for hit in glob.glob(f"{glob.escape(folder)}/nvidia/*/lib/{name}")]
         if hits and not os.environ.get(variable):
@@ -133,7 +133,7 @@ class Device:
         self.gpul.gpul_context_close(c.byref(self.context))
 
     def cu(self, name: str, *arguments: object) -> None:
-        """Call the driver; a failure has gpuload's message."""
+        """Call a function of the driver API; an error is raised with gpuload's message."""
         error = CError()
         result = getattr(self.cu_library, name)(*arguments)
         check(self.gpul.gpul_cu_status(self.drv, c.byref(error), result, name.encode()), error)

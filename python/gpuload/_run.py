@@ -14,7 +14,7 @@ from gpuload._library import (BUFFER, COUNT, SCALAR, STRUCT, TYPES, UNKNOWN, CEr
 Dims = Union[int, Sequence[int], None]
 FORMATS = {"i8": "b", "u8": "B", "i16": "h", "u16": "H", "i32": "i", "u32": "I", "i64": "q", "u64": "Q", "f16": "e",
            "f32": "f", "f64": "d"}
-BLOCKS = {1: (256, 1, 1), 2: (16, 16, 1), 3: (10, 10, 5)}  # as gpuload run
+BLOCKS = {1: (256, 1, 1), 2: (16, 16, 1), 3: (10, 10, 5)}  # block size by dimensions of the grid, as in `gpuload run`
 
 
 @dataclass
@@ -100,7 +100,7 @@ def _as_value(text: str, index: int, p: Param, argument: Any) -> bytes:
         raise _wrong(text, index, f"pass the {p.bytes} bytes of the parameter as bytes, not {type(argument).__name__}")
     try:
         if kind[0] in "iu" and isinstance(argument, int) and argument >= 1 << (8 * p.bytes - 1):
-            kind = f"u{kind[1:]}"  # 0xffffffff for an i32
+            kind = f"u{kind[1:]}"  # for example 0xffffffff for an i32: only the unsigned type can hold it
         elif kind[0] in "iu" and isinstance(argument, int) and argument < 0:
             kind = f"i{kind[1:]}"
         return struct.pack("=" + FORMATS[kind], argument)
@@ -137,7 +137,7 @@ def _block(s: Signature) -> tuple[int, int, int]:
 
 
 def _grid(text: str, s: Signature, values: list[_Buffer | bytes], block: Sequence[int]) -> tuple[int, ...]:
-    """Enough blocks for the count parameter, in each dimension that the kernel reads, or for the largest buffer."""
+    """Return a grid whose threads cover the largest count argument, or else the largest buffer, in each dimension that the kernel uses."""
     counts = [int.from_bytes(v, "little") for i, v in enumerate(values)
               if isinstance(v, bytes) and s.params[i].role == COUNT and TYPES[s.params[i].type][:1] in ("i", "u")]
     sizes = [v.view.nbytes // struct.calcsize(FORMATS.get(TYPES[s.params[i].type], "B"))
@@ -150,7 +150,7 @@ def _grid(text: str, s: Signature, values: list[_Buffer | bytes], block: Sequenc
 
 
 def _launch(device: Device, kernel: c.c_void_p, config: LaunchConfig, values: list[_Buffer | bytes]) -> float:
-    """Copy in, launch, time by events, copy back."""
+    """Copy the arguments to the device, launch the kernel, time it with events, and copy the results back; return the time."""
     error, start, end, took = CError(), c.c_void_p(), c.c_void_p(), c.c_float()
     storage = [v.address if isinstance(v, _Buffer) else c.create_string_buffer(v, len(v)) for v in values]
     arguments = (c.c_void_p * max(1, len(values)))(*(c.addressof(x) for x in storage))
@@ -196,7 +196,7 @@ def run(path: str | os.PathLike[str], *arguments: Any, kernel: str | None = None
     driver     "auto", "nvidia" or "soft"; default: $GPULOAD_DRIVER, else NVIDIA's driver if it has a device
     device     number of the GPU
     Returns    a Result; Jupyter shows it as a table
-    Errors     Error: the file, an argument, or the launch; the text is the library's message
+    Errors     Error: the file or an argument is not valid, or the launch failed; the text is the library's message
     Threads    any thread may call; a call blocks until the kernel has ended
     Source     loader/loader.h, gpul_module_load_file() and gpul_kernel_launch()
     """

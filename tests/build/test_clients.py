@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""What the clients' scripts share: counts, known failures, crashes and hangs of a file of tests, and what is missing."""
+"""Tests tests/clients/client.py: counts of outcomes, known failures, test files that crash or hang, and missing requirements."""
 import argparse, contextlib, io, os, shutil, signal, subprocess, sys, tempfile, time, unittest
 
 CLIENTS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "clients")
 sys.path.insert(0, CLIENTS)
 import client, nccl_kills, smaller
 BUILD = os.path.abspath(os.environ.get("GPULOAD_BUILD", "build"))
-# In place of pytest: the tests of a "file" are the letters of its name, and each letter is what the test does.
+# Replaces pytest: each letter of a file's name is a test that passes (p), skips (s), fails (f), is rerun (r), crashes (c) or hangs (h).
 TESTS = """
 import os, signal, sys, time, types
 import outcomes
@@ -103,7 +103,7 @@ class Frame(unittest.TestCase):
     def test_the_counts_and_the_exit_status(self):
         self.assertEqual(self.ended(None, ("a", "passed"), ("b", "skipped")), (0, "1 passed, 0 failed, 1 skipped\n"))
         self.assertEqual(self.ended(None, ("a", "passed"), ("b", "failed", "two\nlines")), (1, "FAILED b: two lines\n1 passed, 1 failed, 0 skipped\n"))
-        self.assertEqual(self.ended(None, ("b", "skipped")), (1, "0 passed, 0 failed, 1 skipped\n"))  # fails: no test has run
+        self.assertEqual(self.ended(None, ("b", "skipped")), (1, "0 passed, 0 failed, 1 skipped\n"))  # status 1, because no test passed
 
     def test_known_failures_have_a_line_of_their_own(self):
         with open(f"{self.work}/known.txt", "w", encoding="utf-8") as f:
@@ -120,7 +120,7 @@ class Frame(unittest.TestCase):
 
 
 class Sizes(unittest.TestCase):
-    """The smaller sizes that hecbench.py tries where a program is too slow."""
+    """Tests smaller.py, which reduces the sizes of programs that are too slow for hecbench.py."""
 
     def test_repetitions_then_sizes_become_smaller(self):
         self.assertEqual(smaller.commands("./main 512 4096 100"), ["./main 512 4096 1", "./main 512 256 1", "./main 512 16 1", "./main 512 256 100",
@@ -155,11 +155,11 @@ class Sizes(unittest.TestCase):
         text = "#define NUM_ITERATIONS 1000 // of the kernel\n#define BLOCK_SIZE 128\nconst int width = 3 * 1024, seed = 4711;\nint n = 1 << 20;\nuint64_t m = 2147483648;\n"
         self.assertEqual(smaller.constants(text, 100, 1), text.replace("1000", "10"))
         self.assertEqual(smaller.constants(text, 1000, 16), text.replace("1000", "1").replace("3 * 1024", "256").replace("1 << 20", "65536"))
-        self.assertEqual(smaller.constants("const int rows = 1000000;", 1, 16), "const int rows = 62528;")   # a multiple of 64, as before
+        self.assertEqual(smaller.constants("const int rows = 1000000;", 1, 16), "const int rows = 62528;")   # like 1000000, a multiple of 64
 
 
 class Scripts(unittest.TestCase):
-    """The scripts without their requirements: they print one line, and download nothing."""
+    """Scripts whose requirements are missing print one line, and download nothing."""
 
     def output(self, name, *options, **env):
         env = {**{k: v for k, v in os.environ.items() if k != "GPULOAD_CHECKOUTS"}, **env}

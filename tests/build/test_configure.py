@@ -8,7 +8,7 @@ from scripts import install_deps, modules, parts
 
 
 def configured(*args, **env):
-    """Run configure.py with a temporary build folder; (status, standard output, standard error, build.ninja)."""
+    """Run configure.py with a temporary build folder; return (status, standard output, standard error, text of build.ninja)."""
     with tempfile.TemporaryDirectory() as d:
         r = subprocess.run([sys.executable, f"{ROOT}/configure.py", "--out", d, *args], capture_output=True, text=True,
                            env={**os.environ, **env}, stdin=subprocess.DEVNULL)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""tests/gpu/run pack: the contents of the pack of a small repository, the report of a run about
-lost files, and the reported steps."""
+"""tests/gpu/run pack: the files that it packs from a small repository, and what tests/gpu/run then reports about missing files and about
+steps."""
 import contextlib, importlib.machinery, importlib.util, io, os, shutil, subprocess, sys, tarfile, tempfile, types, unittest
 from unittest import mock
 
@@ -49,7 +49,7 @@ class Pack(unittest.TestCase):
     def test_it_has_the_tracked_files_and_the_built_programs_without_debug_information(self):
         sizes = {path: os.path.getsize(path) for path in ("build/tests/inputs/vec.o", "build/tests/corpus/program")}
         self.packed()
-        self.assertEqual(os.path.getsize("build/tests/inputs/vec.o"), sizes["build/tests/inputs/vec.o"])  # an input is packed as it is
+        self.assertEqual(os.path.getsize("build/tests/inputs/vec.o"), sizes["build/tests/inputs/vec.o"])  # inputs of tests keep their debug information
         self.assertLess(os.path.getsize("build/tests/corpus/program"), sizes["build/tests/corpus/program"])
         self.assertEqual(subprocess.run(["build/tests/corpus/program"], check=False).returncode, 0)
         self.assertEqual(os.readlink("build/tests/corpus/link"), "program")

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""configure.py --install-deps: its first output, the prompt for sudo's password, and that it
-continues after an interruption.
+"""configure.py --install-deps: its first output, the prompt for sudo's password, and that it continues after an interruption.
 
 apt-get, sudo and pip are small scripts here: nothing is installed and no network is used.
 """
@@ -38,7 +37,7 @@ while [ "$1" != --dest ]; do shift; done
 name=$(echo "$last" | sed 's/==/-/; s/-\\([^-]*\\)$/@\\1/; s/-/_/g; s/@/-/')
 mkdir -p "$2" && cp "$FAKE/any.whl" "$2/$name-py3-none-any.whl"
 """
-# The part of configure.py that is tested, as an ordinary user, with one missing package.
+# Runs the tested part of configure.py with a non-root user id and one missing package.
 PROGRAM = """\
 import os, sys, types
 sys.path.insert(0, {root!r})
@@ -53,7 +52,7 @@ print("configured")
 
 
 class Fakes(unittest.TestCase):
-    """A folder with fake programs, first in PATH."""
+    """Puts a folder with fake programs first in PATH."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -79,7 +78,7 @@ class Fakes(unittest.TestCase):
         return r.returncode, r.stdout, r.stderr
 
     def on_terminal(self, typed):
-        """Run on a pseudo-terminal, and type a line after the prompt; (status, what the terminal shows)."""
+        """Run on a pseudo-terminal, and type a line after the prompt; return (status, what the terminal shows)."""
         pid, fd = pty.fork()
         if pid == 0:
             os.execvp(sys.executable, self.program())
@@ -121,7 +120,7 @@ class Packages(Fakes):
         status, out, err = self.without_terminal()
         self.assertEqual((status, err), (0, ""))
         self.assertEqual(out.splitlines()[2:], ["downloading packages", "installing packages", "configured"])
-        self.assertEqual(self.without_terminal(), (0, "configured\n", ""))  # nothing is missing any more
+        self.assertEqual(self.without_terminal(), (0, "configured\n", ""))  # second run: nothing is missing
 
     def test_a_failed_apt_get_shows_its_output(self):
         self.touch("no-password")

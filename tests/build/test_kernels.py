@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every kernel of the build also compiles with NVRTC (gpuload compile), and has the same entries as the build's PTX."""
+"""Every kernel of the build also compiles with NVRTC (gpuload compile), and that PTX has the same kernels (.entry) as the build's PTX."""
 import glob, os, re, subprocess, sys, tempfile, unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""tests/clients/on_gpu.py: a pack of tiny suites, its run with and without the guard, and the comparison of two lists.
+"""tests/clients/on_gpu.py: packs tiny suites, runs them with and without guard.so, and compares two lists of outcomes.
 
-Nothing is fetched: packages take the place of pytest and cuda-bindings, and a library takes the place of the driver.
+Nothing is downloaded: small packages replace pytest and cuda-bindings, and a small library replaces the driver.
 """
 import argparse, contextlib, io, os, shutil, subprocess, sys, tarfile, tempfile, unittest
 from unittest import mock
@@ -11,7 +11,8 @@ sys.path[:0] = [CLIENTS, os.path.dirname(os.path.dirname(CLIENTS))]
 import on_gpu
 from scripts.flags import WARNINGS
 
-# Most functions return 1, whatever their arguments are.  cuGetProcAddress finds the others, by 6 arguments from CUDA 12 on; cuInside calls one of them.
+# A driver whose functions return 1, whatever their arguments are.  cuGetProcAddress finds them by name (for CUDA 12 and later it has
+# another signature); cuInside calls cuMemAllocManaged from inside the driver, which the guard must not refuse.
 DRIVER = """
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -44,7 +45,7 @@ library = ctypes.CDLL(os.environ["TEST_DRIVER"], ctypes.RTLD_GLOBAL)
 def cuMulticastUnbind(*args):
     return (library.cuMulticastUnbind(*args),)
 """
-# In place of pytest: runs the functions test_* of a file, as outcomes.py expects it.
+# Replaces pytest: runs the functions test_* of a file, and calls the functions of outcomes.py that pytest would call.
 PYTEST = """
 import os, runpy, sys, types
 import outcomes
@@ -89,7 +90,7 @@ class DummyUnifiedMemoryResource:
     def allocate(size): return driver.cuMemHostAlloc(size, driver.CU_MEMHOSTALLOC_PORTABLE)
     def free(ptr): driver.cuMemFreeHost(int(ptr))
 """
-# Refused calls, beside calls that look alike; each returns 1 without the guard.
+# Calls that the guard refuses, and similar calls that it allows; without the guard, all return 1.
 GUARDED = """
 import ctypes
 from cuda.bindings.driver import library
@@ -150,7 +151,7 @@ def write_checkout(folder):
 
 
 def install(folder, requirements, _python, *_options):
-    """In place of pip."""
+    """Replaces on_gpu.install(), which runs pip."""
     for r in requirements:
         if r.startswith("pytest=="):
             write(f"{folder}/pytest/__main__.py", PYTEST)
@@ -162,7 +163,7 @@ def install(folder, requirements, _python, *_options):
 
 
 def lines(path):
-    """The lines of a file; none if it is not there."""
+    """Return the lines of a file; [] if it does not exist."""
     if not os.path.exists(path):
         return []
     with open(path, encoding="utf-8") as f:
@@ -183,7 +184,7 @@ class Pack(unittest.TestCase):
         with mock.patch("on_gpu.install", install), contextlib.redirect_stdout(io.StringIO()):
             on_gpu.pack(args)
         with tarfile.open(args.file) as tar:
-            tar.extractall(cls.folder)   # on_gpu/
+            tar.extractall(cls.folder)   # makes the folder on_gpu
 
     def test_the_guard_compiles_without_a_warning(self):
         r = subprocess.run(["cc", "-std=c11", "-D_GNU_SOURCE", "-O2", *WARNINGS.split(), "-fPIC", "-c", "-o", f"{self.folder}/guard.o",
@@ -191,7 +192,7 @@ class Pack(unittest.TestCase):
         self.assertEqual((r.returncode, r.stderr), (0, ""))
 
     def run_pack(self, *options):
-        """(exit status, text, the lists of core and of bindings)"""
+        """Run the unpacked on_gpu.py; return (exit status, output, lines of core.txt, lines of bindings.txt)."""
         out = tempfile.mkdtemp(dir=self.folder)
         env = {**os.environ, "TEST_DRIVER": f"{self.folder}/libcuda.so.1", "PYTHONPATH": "/nonexistent"}
         r = subprocess.run([sys.executable, f"{self.folder}/on_gpu/on_gpu.py", "run", out, *options], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,

@@ -10,7 +10,7 @@ ODD = "a b$c:d'e"
 
 
 class Paths(unittest.TestCase):
-    """A checkout in a folder with special characters in its name: links to the real folders, partly built."""
+    """Builds a part of a checkout whose path has special characters; the checkout consists of links to the real folders."""
 
     @classmethod
     def setUpClass(cls):

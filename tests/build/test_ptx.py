@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""The PTX files of lesson 07, which people read, are up to date with their CUDA C++ sources and the headers of the library.
+"""The committed PTX files of examples/07-fifo are up to date with their CUDA C++ sources and the headers of the library.
 
-A rule of the lesson's Makefile compiled them; --make does it again.  Only the nvcc version that compiled a file gives the same text; others
-are skipped.
+A rule of the lesson's Makefile compiled them; --make compiles them again.  Only the nvcc version that compiled a file produces the same
+text, so the test is skipped for other versions.
 """
 import glob, os, re, shutil, subprocess, sys, unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 COMMAND = ("nvcc -ptx -arch=sm_75 -I. -Iinclude {cu} -o - | "
-           "sed -e 's/^.version .*/.version 6.4/; s/^.target .*/.target sm_70/'")  # examples/07-fifo/Makefile
+           "sed -e 's/^.version .*/.version 6.4/; s/^.target .*/.target sm_70/'")  # as in examples/07-fifo/Makefile
 MADE_BY = re.compile(r"^// (Cuda compilation tools, .*)$", re.M)
 
 
@@ -18,13 +18,13 @@ def read(path):
 
 
 def commands():
-    """(how, what): a shell command that prints PTX, and the committed file."""
+    """Yield (shell command that prints PTX, path of the committed file with this PTX)."""
     for cu in sorted(glob.glob("examples/07-fifo/*.cu", root_dir=ROOT)):
         yield COMMAND.format(cu=cu), cu[:-3] + ".ptx"
 
 
 def code(ptx):
-    """The PTX without comments, and without the hash of the path in the names of internal functions."""
+    """Return the PTX without comments, and without the hash of a path that nvcc puts into the names of internal functions."""
     lines = [line for line in ptx.splitlines() if line.strip() and not line.startswith("//")]
     return re.sub(r"_INTERNAL_[0-9a-f]{8}_", "_INTERNAL_", "\n".join(lines))
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tests/run.py: it counts the cases of each test, and reports every failure whatever a test prints."""
+"""tests/run.py counts the cases of each test, and reports every failure, whatever the test prints."""
 import os, subprocess, sys, tempfile, unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))

@@ -3,14 +3,13 @@ programs of one client of CUDA on the software driver:
 
     python3 tests/clients/NAME.py --build build --work DIR [--checkout DIR] [--short]
 
-The last line is `N passed, N failed, N skipped`.  Exit 0: no test failed except those in
-known/NAME.txt, which are counted in a line of their own; 1: another test failed; 77: a
-requirement of the client is missing, and a line names it.
+The last line is `N passed, N failed, N skipped`.  Exit 0: no test failed except those in known/NAME.txt, which are counted in a separate
+line; 1: another test failed; 77: a requirement of the client is missing, and a line names it.
 """
 import argparse, collections, concurrent.futures, glob, json, math, os, re, shutil, signal, subprocess, sys, time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-PLUGIN = f"{HERE}/plugin"  # not HERE: the scripts have names of packages
+PLUGIN = f"{HERE}/plugin"  # not HERE, where a script such as cupy.py would hide the package of that name
 NAME = os.path.basename(sys.argv[0]).removesuffix(".py")
 LOOK_S = 0.1
 
@@ -21,7 +20,7 @@ def skip(why):
 
 
 def parser(doc, repository=""):
-    """The options that all clients have; a script adds its own."""
+    """Return a parser with the command-line options that all scripts here have; a script adds its own."""
     a = argparse.ArgumentParser(description=doc.splitlines()[0])
     a.add_argument("--build", default="build", help="build folder of gpuload (default: build)")
     a.add_argument("--work", metavar="DIR", help=f"folder for what is downloaded, built and written (default: BUILD/clients/{NAME})")
@@ -37,7 +36,7 @@ def parser(doc, repository=""):
 
 
 def begin(a, needs=""):
-    """Parse the command line.  needs: a path in the checkout, which shows that it is one."""
+    """Parse the command line.  needs: a path that must exist in the checkout, or the script ends with an error."""
     args = a.parse_args()
     args.build = os.path.abspath(args.build)
     args.work = os.path.abspath(args.work or f"{args.build}/clients/{NAME}")
@@ -51,7 +50,7 @@ def begin(a, needs=""):
 
 
 def find_checkout(checkout, repository, needs):
-    """The path of a copy of the repository: checkout, or the one in $GPULOAD_CHECKOUTS."""
+    """Return the path of a copy of the repository: the argument `checkout`, or else a folder in $GPULOAD_CHECKOUTS."""
     given = checkout or f"{os.environ.get('GPULOAD_CHECKOUTS', '')}/{os.path.basename(repository)}"
     if checkout and not os.path.exists(f"{given}/{needs}"):
         sys.exit(f"{NAME}: {given} has no {needs}: give the path of a copy of {repository}")
@@ -61,7 +60,7 @@ def find_checkout(checkout, repository, needs):
 
 
 def environment(args, requirements, name="v"):
-    """The Python of a virtual environment with these packages of PyPI; one that was made for the same packages is used again."""
+    """Return the path of Python in a virtual environment with these packages of PyPI; reuse an environment that has the same packages."""
     folder, wanted = f"{args.work}/{name}", "\n".join(requirements)
     python, done = f"{folder}/bin/python", f"{folder}/installed"
     if os.path.exists(done):
@@ -79,7 +78,8 @@ def environment(args, requirements, name="v"):
 
 
 def debian_packages(args, packages):
-    """A folder with the files of Debian's packages, which apt-get downloads without installing them; one that was made for the same packages is used again."""
+    """Download Debian packages with apt-get, unpack them without installing them, and return the folder; reuse one with the same
+    packages."""
     folder, wanted = f"{args.work}/package", "\n".join(packages)
     if os.path.exists(f"{folder}/unpacked"):
         with open(f"{folder}/unpacked", encoding="utf-8") as f:
@@ -104,12 +104,12 @@ def site_packages(python):
 
 
 def soft(args, *options):
-    """The beginning of a command that runs on the software driver; nothing if args.gpuload is empty: then it runs on the machine's GPU."""
+    """Return the words that, before a command, run it on the software driver; none if args.gpuload is empty, for the machine's GPU."""
     return [args.gpuload, "soft", "--quiet", *options, "--"] if args.gpuload else []
 
 
 def known_failures(name):
-    """The patterns of known/NAME.txt: a name of a test, in which * stands for any text; lines with # give the reasons."""
+    """Return a regular expression for the names in known/NAME.txt: one test in a line, * matches any text, # begins a comment."""
     try:
         with open(f"{HERE}/known/{name}.txt", encoding="utf-8") as f:
             lines = [line.strip() for line in f]
@@ -120,13 +120,13 @@ def known_failures(name):
 
 
 class Results:
-    """The outcomes of the tests; prints each failure at once."""
+    """Counts the outcomes of tests, and prints each failure immediately."""
 
     def __init__(self, name=NAME):
         self.name, self.known, self.n, self.as_known = name, known_failures(name), collections.Counter(), 0
 
     def add(self, test, outcome, why=""):
-        """outcome: passed, failed or skipped; end() does not print notrun, and what on_gpu.py adds."""
+        """outcome: passed, failed or skipped; end() does not print other outcomes, such as notrun."""
         if outcome == "failed" and self.known and self.known.fullmatch(test):
             self.as_known += 1
             return
@@ -146,13 +146,14 @@ class Results:
 
 
 def test_files(tests, left_out):
-    """The files test_*.py below the folder `tests`; left_out: the beginnings of names."""
+    """Return the files test_*.py below the folder `tests`, except those whose names begin with one of left_out."""
     names = sorted(os.path.relpath(f, tests) for f in glob.glob(f"{tests}/**/test_*.py", recursive=True))
     return [n for n in names if not n.startswith(left_out)]
 
 
 def run(command, limit, busy=None, until=math.inf, **how):
-    """(exit status or None if it was stopped, output).  limit: seconds, since the file `busy` last grew if there is one.  until: an end by time.monotonic()."""
+    """Run a command; return (exit status, output).  The command is killed, and the status is None, `limit` seconds after its start or after
+    the file `busy` last grew, and when time.monotonic() reaches `until`."""
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True, **how) as p:
         end, size = time.monotonic() + limit, -1
         while True:
@@ -169,8 +170,7 @@ def run(command, limit, busy=None, until=math.inf, **how):
 
 
 def read_log(path):
-    """Parse the file of outcomes.py: (outcomes by test, the test that has started and not ended
-    or None)."""
+    """Parse the file that outcomes.py writes; return ({test: outcome}, the test that has started and not ended or None)."""
     ended, begun = {}, None
     with open(path, encoding="utf-8") as f:
         for line in f:
@@ -183,8 +183,8 @@ def read_log(path):
 
 
 def one_file(args, command, name, cwd, env):
-    """The outcomes of one file.  A test that crashes or hangs fails, and the tests after it run in a new process.  At args.until, if there is one,
-    the tests that have not ended are left out, and the file gets the outcome notrun."""
+    """Run one file of tests; return {test: outcome}.  A test that crashes or hangs fails, and the tests after it run in a new process.
+    At the time args.until, if there is one, the tests that have not ended are left out, and the file gets the outcome notrun."""
     log = os.path.join(args.work, "logs", re.sub(r"[^\w.-]", "_", name))
     open(f"{log}.json", "w", encoding="utf-8").close()
     env = {**os.environ, **env, "GPULOAD_OUTCOMES": f"{log}.json", "PYTHONPATH": os.pathsep.join(filter(None, [PLUGIN, env.get("PYTHONPATH")]))}
@@ -221,11 +221,11 @@ def run_files(args, results, command, names, cwd, env):
 
 
 def run_pytest(args, results, python, names, cwd, options=(), env=None, soft_options=()):
-    """Run files of tests with pytest, each in a process of its own, args.jobs at a time."""
+    """Run files of tests with pytest, each in a separate process, args.jobs at a time."""
     run_files(args, results, [*soft(args, *soft_options), python, "-X", "faulthandler", "-m", "pytest", "-q", "--tb=short", "-W", "ignore",
                               "-p", "no:cacheprovider", "-p", "outcomes", *options], names, cwd, env)
 
 
 def run_unittest(args, results, python, names, cwd, env=None, soft_options=()):
-    """Run modules of tests with unittest, each in a process of its own, args.jobs at a time."""
+    """Run modules of tests with unittest, each in a separate process, args.jobs at a time."""
     run_files(args, results, [*soft(args, *soft_options), python, "-X", "faulthandler", f"{PLUGIN}/outcomes.py"], names, cwd, env)

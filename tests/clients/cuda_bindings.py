@@ -13,7 +13,7 @@ PINNED = ["cuda-bindings[all]==13.4.1", "cuda-toolkit==13.4.1.0", "nvidia-cuda-r
           "nvidia-cuda-crt==13.4.92", "nvidia-cuda-cccl==13.3.5.0.6", "nvidia-nvjitlink==13.5.37", *PYTEST]
 
 SHORT = ("test_basics.py", "test_cuda.py", "test_nvrtc.py", "test_nvjitlink.py", "test_version_check.py", "test_nvfatbin.py")
-LEFT_OUT = ("cython", "cudla", "test_cufile.py", "test_graphics_apis.py", "test_examples.py")   # extensions, devices or packages that are not here
+LEFT_OUT = ("cython", "cudla", "test_cufile.py", "test_graphics_apis.py", "test_examples.py")   # these need compiled extensions, other devices or more packages
 TESTS = "cuda_bindings/tests"   # in the checkout
 
 

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 """cuda_core.py — run cuda-core's own tests on the software driver.
 
-PyPI has no tests of cuda-core: the checkout is a copy of github.com/NVIDIA/cuda-python whose tests fit the pinned versions (July 2026, between
-1.1.0 and 1.1.1).  The packages come from PyPI, into a virtual environment in --work.  The tests are copied there, with the file that one of them
-reads, and are unchanged except for one import, of a class that is in another module in 1.1.1;
-the helper module of the checkout that the wheel of cuda-bindings leaves out is copied into the
-environment.
+PyPI has no tests of cuda-core: the checkout is a copy of github.com/NVIDIA/cuda-python whose tests fit the pinned versions (July 2026,
+between 1.1.0 and 1.1.1).  The packages come from PyPI, into a virtual environment in --work.  The script copies the tests there, with a
+file that one of them reads, and changes only one import, of a class that 1.1.1 has in another module.  It also copies a helper module of
+the checkout, which the wheel of cuda-bindings lacks, into the environment.
 """
 import shutil, sys
 

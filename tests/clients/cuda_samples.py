@@ -17,9 +17,9 @@ import client  # in this folder
 GROUPS = ("0_Introduction", "1_Utilities", "2_Concepts_and_Techniques", "3_CUDA_Features", "4_CUDA_Libraries", "5_Domain_Specific", "6_Performance")
 NEEDS_MORE = re.compile(r"CUDA::(cublas|cufft|curand|cusolver|cusparse|npp|nvjpeg)|find_package\((OpenGL|GLUT|Vulkan|EGL|MPI)|GLUT|Vulkan|"
                         r"d3d1|EGL_|libEGL|nvscibuf|FreeImage|nvJitLink|SCREEN_LIB|NVSCI")
-# Sizes for a CPU: the program's own option, where it has one.  Results are verified as with the default.
+# Options that reduce the work for a CPU, of the samples that have such options.  Results are verified as with the default sizes.
 ARGUMENTS = {"FDTD3d": ["--dimx=96", "--dimy=96", "--dimz=96", "--radius=4", "--timesteps=3"], "UnifiedMemoryPerf": ["-kernel-iterations=1"]}
-# The same in the source, where it has none: (file, text, replacement).  CPU_DEBUG makes a sample compare its result with the CPU's.
+# Samples without such options are edited: (file, text, replacement).  CPU_DEBUG makes a sample compare its result with the CPU's.
 TILES = [("#define CPU_DEBUG 0", "#define CPU_DEBUG 1"), *((rf"#define {d}_TILES \d+", f"#define {d}_TILES 16") for d in "MNK")]
 EDITS = {**{f"{kind}TensorCoreGemm": [(f"{kind}TensorCoreGemm.cu", *edit) for edit in TILES] for kind in ("cuda", "bf16", "dmma", "tf32", "imma")},
          "BlackScholes": [("BlackScholes.cu", r"NUM_ITERATIONS = 512", "NUM_ITERATIONS = 4")],
@@ -76,7 +76,7 @@ class Sample:
         """Copy the folder, so that a sample does not write into the checkout."""
         if not os.path.isdir(self.at):
             shutil.copytree(self.folder, self.at)
-            if "cooperative_groups.h" in self.cmake:   # what NVRTC includes lies beside the program
+            if "cooperative_groups.h" in self.cmake:   # NVRTC searches the program's folder for these headers
                 for header in ("cooperative_groups.h", "cooperative_groups", "cccl/nv", "cccl/cuda"):
                     os.symlink(f"{self.toolkit}/include/{header}", f"{self.at}/{os.path.basename(header)}")
             for name, text, new in EDITS.get(self.name, []):
@@ -125,7 +125,7 @@ class Sample:
         return r.returncode == 0, r.stdout + r.stderr
 
     def kernels(self):
-        """The fat binary or PTX file that a program of the driver API loads."""
+        """Compile the fat binary or PTX file that a program of the driver API loads."""
         for kind in ("FATBIN", "PTX"):
             out = re.search(r"set\(CUDA_%s_FILE \"\$\{CMAKE_CURRENT_BINARY_DIR\}/(.*?)\"" % kind, self.cmake)
             source = re.search(r"set\(CUDA_KERNEL_SOURCE \"\$\{CMAKE_CURRENT_SOURCE_DIR\}/(.*?)\"", self.cmake)
@@ -199,7 +199,7 @@ def main():
     toolkit = os.path.dirname(os.path.dirname(os.path.realpath(nvcc)))
     with open(f"{args.checkout}/test_args.json", encoding="utf-8") as f:
         given = json.load(f)
-    if not os.path.lexists(f"{args.work}/Common"):   # sources name it ../../../Common
+    if not os.path.lexists(f"{args.work}/Common"):   # sources include ../../../Common
         os.symlink(f"{args.checkout}/Common", f"{args.work}/Common")
     names = args.only or (SHORT if args.short else None)
     todo = [s for s in (Sample(folder, cmake, args, toolkit) for folder, cmake in samples(args.checkout)) if not names or s.name in names]

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """cupy.py — CuPy's own tests of elementwise operations, ufuncs, reductions and raw kernels on the software driver.
 
-The wheel has no tests: the checkout is a copy of github.com/cupy/cupy at the tag of the pinned version.  CuPy compiles its kernels with NVRTC while the
-tests run, the first time for an hour and more; they are kept in --work.  Tests of several GPUs and those that CuPy marks as slow are left out.
+The wheel has no tests: the checkout is a copy of github.com/cupy/cupy at the tag of the pinned version.  CuPy compiles its kernels with
+NVRTC while the tests run, which takes more than an hour in the first run; the compiled kernels are kept in --work.  Tests of several GPUs
+and those that CuPy marks as slow are left out.
 """
 import os, sys
 

@@ -2,7 +2,7 @@
 """drjit.py — programs in Dr.Jit on the software driver: programs/programs_in_drjit.py, compared with NumPy.
 
 Dr.Jit writes PTX itself and gives it to the driver: loops, calls by index, local arrays, textures and derivatives become kernels.  Its wheel has no
-tests, so these are programs of ours; features that need OptiX (ray tracing) are left out.
+tests, so the programs were written for gpuload; features that need OptiX (ray tracing) are left out.
 """
 import sys
 

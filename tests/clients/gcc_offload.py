@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
 """gcc_offload.py — programs in OpenMP and OpenACC, which GCC offloads to the software driver: programs/offload_*.c.
 
-GCC links PTX into a program, and its runtime libgomp gives it to the driver API.  A region that runs on the host fails its test.  The PTX must load without
-ptxas, so none is in PATH.  Uses the compiler for nvptx that belongs to gcc, else Debian's packages, which apt-get downloads without installing them.
+GCC links PTX into a program, and its runtime libgomp passes the PTX to the driver API.  A region that runs on the host fails its test.
+PATH has no ptxas, because the PTX must load without it.  The script uses the installed gcc's compiler for nvptx, or else downloads
+Debian's packages with apt-get, without installing them.
 """
 import glob, os, shutil, subprocess, sys
 
 import client  # in this folder
 
-# Name: options of gcc.  -latomic: reductions of 16 bytes.
+# Name: options of gcc.  Reductions of 16-byte values need -latomic.
 PROGRAMS = {"openmp": ["-fopenmp", "-foffload=-lm -latomic", "-lm"], "openacc": ["-fopenacc"]}
 SHORT = ("maps_copy_in_both_directions", "reductions_agree_with_the_host", "memory_is_allocated_and_copied_by_calls", "every_device_runs_a_region",
          "queues_keep_their_order_and_wait_for_each_other", "a_data_region_keeps_its_copy", "functions_and_variables_are_declared_for_the_device")
-N_GPUS = "2"   # the programs expect them
+N_GPUS = "2"   # the number that the programs expect
 
 
 def own_file(name):
@@ -22,7 +23,8 @@ def own_file(name):
 
 
 def offload_compiler(args):
-    """(options of gcc, a folder for PATH, a folder for LD_LIBRARY_PATH) for the compiler and the plug-in of libgomp; empty if they are installed."""
+    """Find GCC's compiler for nvptx and libgomp's plug-in: (options of gcc, folder for PATH, folder for LD_LIBRARY_PATH), each empty if
+    both are installed."""
     if not shutil.which("gcc"):
         client.skip("no gcc")
     if own_file("accel/nvptx-none/mkoffload") and own_file("libgomp-plugin-nvptx.so.1"):
@@ -37,7 +39,8 @@ def offload_compiler(args):
 
 
 def environment(tools, libraries):
-    """That of gcc and of its programs: without ptxas, which the assembler of nvptx-tools would call; the device is mandatory."""
+    """Return the environment for gcc and its programs: no ptxas in PATH, because the assembler of nvptx-tools would call it; and
+    OMP_TARGET_OFFLOAD=MANDATORY, so that a region cannot run on the host instead."""
     path = [p for p in os.environ["PATH"].split(os.pathsep) if not os.path.exists(f"{p}/ptxas")]
     env = {**os.environ, "PATH": os.pathsep.join([tools] * bool(tools) + path), "OMP_TARGET_OFFLOAD": "MANDATORY"}
     if libraries:
@@ -46,7 +49,7 @@ def environment(tools, libraries):
 
 
 def compile_program(args, name, options, env):
-    """The path of the program, or (None, why)."""
+    """Compile programs/offload_NAME.c; return (path of the program, "") or (None, reason)."""
     program = f"{args.work}/{name}"
     command = ["gcc", "-O2", "-no-pie", "-foffload=nvptx-none", *options[0], f"{client.HERE}/programs/offload_{name}.c", "-o", program, *options[1]]
     status, text = client.run(command, args.limit, cwd=args.work, env=env)

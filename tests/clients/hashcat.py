@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 """hashcat.py — hashcat recovers passwords on the software driver.
 
-hashcat compiles its kernels with NVRTC and runs them through the driver API; it queries NVML
-for temperatures and the like.  Its own self-test runs before each attack: a wrong digest of any
-kernel ends it.  Then it must find the password of a hash that this script makes, and must find
-none of another hash. Uses the hashcat of PATH, else Debian's package, which apt-get downloads
-without installing it.
+hashcat compiles its kernels with NVRTC and runs them through the driver API; it queries NVML for temperatures and the like.  Before each
+attack, its self-test ends hashcat if a kernel computes a wrong digest.  Then hashcat must find the password of a hash that this script
+makes, and must find none for a hash whose password is not among its candidates.  The script uses the hashcat in PATH, or else Debian's
+package, which apt-get downloads without installing it.
 """
 import base64, glob, hashlib, os, shutil, sys
 
@@ -24,7 +23,7 @@ def pbkdf2(password, salt, iterations):
     return f"sha256:{iterations}:{base64.b64encode(salt.encode()).decode()}:{base64.b64encode(key).decode()}"
 
 
-# Name: (mode of hashcat, hash of a password, the password, its mask or None for a list of words, more options)
+# Name: (hashcat's mode, function password -> hash, the password, its mask or None for a word list, more options)
 ATTACKS = {
     "md5": ("0", lambda p: hex_of("md5", p), "4711", "?d?d?d?d", ()),
     "md5-optimized": ("0", lambda p: hex_of("md5", p), "zx9", "?l?l?d", ("-O",)),
@@ -42,7 +41,8 @@ WORDS = ["apple", "river", "sunflower", "mountain"]
 
 
 def debian_package(args):
-    """The folder with hashcat from Debian's packages, its modules and kernels beside it, as hashcat looks for them; its libraries are in lib."""
+    """Unpack hashcat from Debian's packages into a folder and return it: modules and kernels are next to the program, where hashcat
+    searches for them, and libraries are in lib."""
     folder = f"{args.work}/hashcat"
     if os.path.exists(f"{folder}/done"):
         return folder
@@ -57,8 +57,7 @@ def debian_package(args):
 
 
 def attack(args, program, env, name, target, wanted):
-    """'' or the reason of the failure. wanted: the password that hashcat must find, or None if
-    there is none."""
+    """Run one attack; return "" or the reason of the failure.  wanted: the password that hashcat must find; None: it must find none."""
     mode, _, _, mask, options = ATTACKS[name]
     found = f"{args.work}/{name}.found"
     if os.path.exists(found):

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """hecbench.py — build and run programs of HeCBench on the software driver.
 
-The checkout is a copy of github.com/zjin-lcf/HeCBench; this program fetches nothing.  It draws --count of the programs src/*-cuda at random
-(--seed), compiles each by its Makefile with nvcc for compute_90 and `-cudart none`, links libgpuload-rt.a, and runs what `make run` would.
-A program that does not end within --limit seconds is run again with smaller sizes, and these runs are counted apart.  See smaller.py.  Many
-programs have their sizes in the source: if one is still too slow, a copy of it with smaller constants is compiled and run.  Its last run, with the
-smallest arguments, has --last seconds.  Seconds are CPU time divided by the number of CPUs, so that other work makes no program slow; a run is ended
-after ten times as many.  A failure with smaller sizes does not count, because not every program is defined for them, but the line of the program names it.
+The checkout is a copy of github.com/zjin-lcf/HeCBench; this program fetches nothing.  It draws --count of the programs src/*-cuda at
+random (--seed), compiles each by its Makefile with nvcc for compute_90 and `-cudart none`, links libgpuload-rt.a, and runs what `make
+run` would. A program that does not end within --limit seconds is run again with smaller arguments (smaller.py), and such runs are counted
+separately.  If it is still too slow, a copy of its source with smaller constants is compiled and run.  The last attempt, with the
+smallest arguments, may take --last seconds.  These limits are CPU time divided by the number of CPUs, so that other work on the machine
+does not matter; a run is killed after ten times the limit.  A failure with smaller sizes does not count, because some programs are not
+correct for them, but it is printed.
 
     verified, ran                  with the published arguments: exit 0; the program reports that its results are right, or reports nothing: passed
     verified smaller, ran smaller  the same with smaller arguments: passed
@@ -27,7 +28,8 @@ SAYS_WRONG = re.compile(r"\bFAIL(ED|URE)?\b(?! as expected)|mismatch|incorrect",
 NO_FILE = re.compile(r"(cannot|could not|can't|unable to|failed to|error) (be )?(open|opening|read|find|load|import)|no such file|not found|file opening failed|file was not opened|\bfp? != NULL|"
                      r"fail(ed)? to open|file open fails|could not stat|invalid infile|load_csv", re.I)
 
-# nvcc with our options.  -cudart none leaves out the link of relocatable device code, so a program that needs it is linked with our libcudart.so.
+# Calls nvcc with the options of this test.  With -cudart none, nvcc does not link relocatable device code, so a program that has such code
+# is linked with gpuload's libcudart.so instead.
 WRAPPER = """#!/usr/bin/env python3
 import subprocess, sys
 out, skip = [], False
@@ -83,7 +85,7 @@ class Program:
         self.at = f"{args.work}/src/{name}-cuda"
 
     def make(self):
-        """(True, "") or (False, reason); a reason that begins with 'needs' makes the program not testable."""
+        """Run make; return (True, "") or (False, reason).  A reason that begins with 'needs' makes the program not testable."""
         make = next((m for m in ("Makefile", "makefile") if os.path.exists(f"{self.source}/{m}")), None)
         if not make:
             return False, "needs a Makefile"
@@ -104,7 +106,7 @@ class Program:
         return False, f"needs {missing[1]}" if missing else lines[0].strip()[:160]
 
     def command(self):
-        """The command that `make run` would run: its last one."""
+        """Return the first command that `make run` would run to start the program; None: there is none."""
         wrapper = f"{self.args.work}/nvcc"
         r = sh(["make", "-n", f"CC={wrapper}", f"NVCC={wrapper}", f"CXX={wrapper}", "ARCH=sm_90", "run"], self.at)
         lines = [line.strip() for line in r.stdout.replace("\\\n", " ").splitlines() if line.strip().startswith(("./", "cd ")) or " ./" in line]
@@ -137,7 +139,7 @@ class Program:
                 return self.passed(state, seconds, attempt, command)
             if attempt == command:
                 of_published = state, seconds, reason
-                if state != "slow":   # only the result with the published arguments counts
+                if state != "slow":   # failed or not testable with the published arguments: smaller ones do not change that
                     return of_published
             else:
                 notes.append(f"{' '.join(attempt.split())[:80]}: {state}{' ' + reason if state != 'slow' else ''}")
@@ -155,7 +157,7 @@ class Program:
         return *of_published[:2], "; ".join([of_published[2], *notes])
 
     def with_smaller_constants(self, stage, command):
-        """The state, the seconds, and what was changed; "" if the source has no constants of this stage."""
+        """Build and run a copy with the smaller constants of a stage; return (state, seconds, what was changed or "" for nothing)."""
         other = copy.copy(self)
         other.at = f"{self.at}-{stage}"
         shutil.rmtree(other.at, ignore_errors=True)
@@ -175,7 +177,7 @@ class Program:
         return (state, seconds, "") if attempt == command else (f"{state} smaller", seconds, " ".join(attempt.split())[:120])
 
     def missing_file(self, command):
-        """An argument that names a file of another folder, but there is none: some programs say nothing about it."""
+        """Return an argument that names a missing file of another folder, because some programs do not report it; None: there is none."""
         return next((word for word in command.split()[1:] if word.startswith("../") and not os.path.exists(f"{self.at}/{word}")), None)
 
     def attempt(self, command, limit):
@@ -217,18 +219,18 @@ def main():
     nvcc = shutil.which("nvcc")
     if not nvcc:
         client.skip("nvcc not found: add the folder of the CUDA compiler to PATH")
-    for name, target in (("libgpuload-rt.a",) * 2, ("softcuda/libcudart.so", "softcuda/libcudart.so.N")):   # else NVIDIA's libcudart.so would be used
+    for name, target in (("libgpuload-rt.a",) * 2, ("softcuda/libcudart.so", "softcuda/libcudart.so.N")):   # without the second, nvcc would link NVIDIA's
         if not os.path.exists(f"{args.build}/{name}"):
             client.skip(f"{args.build}/{name} not found: run ninja {os.path.basename(args.build)}/{target} first")
     names = sorted(os.path.basename(d)[:-5] for d in glob.glob(f"{args.checkout}/src/*-cuda"))
     names = args.only or sorted(random.Random(args.seed).sample(names, min(args.count, len(names))))
     os.makedirs(f"{args.work}/src", exist_ok=True)
-    for d in glob.glob(f"{args.checkout}/src/*"):   # programs read files of their neighbours: ../x-sycl, ../data
+    for d in glob.glob(f"{args.checkout}/src/*"):   # programs read files of other folders: ../x-sycl, ../data
         link = f"{args.work}/src/{os.path.basename(d)}"
         if not os.path.lexists(link) and os.path.basename(d) not in {f'{name}-cuda' for name in names}:
             os.symlink(d, link)
     for name in names:
-        if os.path.islink(f"{args.work}/src/{name}-cuda"):   # of another draw
+        if os.path.islink(f"{args.work}/src/{name}-cuda"):   # left by an earlier run that had drawn other programs
             os.remove(f"{args.work}/src/{name}-cuda")
         if not os.path.isdir(f"{args.work}/src/{name}-cuda"):
             shutil.copytree(f"{args.checkout}/src/{name}-cuda", f"{args.work}/src/{name}-cuda")

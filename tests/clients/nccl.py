@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """nccl.py — NVIDIA's NCCL from PyPI: programs/nccl_walk.c, which checks every result, and NVIDIA/nccl-tests with -c 1, if there is a copy.
 
-The long form runs each program of nccl-tests with 1, 2, 4 and 8 GPUs, by groups of one thread and by threads, for all types and operations; and the walk in
-one thread, in threads and in processes, with each algorithm and protocol by force.  An initialisation takes some 2 to 4 s of CPU time, 8 to
-10 s if gpuload's cache does not have the linked PTX (GPULOAD_CACHE=off), and 0.5 to 1.5 GB, and 0.15 GB more for each GPU.
+The long form runs each program of nccl-tests with 1, 2, 4 and 8 GPUs, which one thread drives by group calls or one thread each, for all
+types and operations.  It runs nccl_walk.c in one thread, in threads and in processes, with each algorithm and protocol forced by variables.
+Initialising NCCL takes 2 to 4 s of CPU time, or 8 to 10 s if gpuload's cache does not have the linked PTX (GPULOAD_CACHE=off), and 0.5 to
+1.5 GB of memory plus 0.15 GB for each GPU.
 """
 import glob, os, re, shutil, subprocess, sys
 
@@ -11,10 +12,10 @@ import client  # in this folder
 
 NCCL = "nvidia-nccl-cu13==2.32.3"
 PROGRAMS = ("all_reduce", "all_gather", "broadcast", "reduce_scatter", "reduce", "alltoall", "alltoallv", "scatter", "gather", "sendrecv", "hypercube")
-# NVLS has algorithms for three functions only, and none for the maximum and average of floats.  The average of symmetric windows fails in NCCL 2.32.3 itself,
-# which looks for a kernel that it does not have ("unknown red op 4").
+# NVLS has algorithms for three functions only, and none for the maximum and average of floats.  The average of symmetric windows fails
+# because of an error of NCCL 2.32.3: it searches for a kernel that it does not have ("unknown red op 4").
 NVLS = "allreduce:nvls;reducescatter:nvls;allgather:nvls"
-# Name: (GPUs, how, extras, environment)
+# Name: (number of GPUs, then arguments of nccl_walk.c: how ranks run, extra tests; environment variables)
 WALK = {
     "group of 2": (2, "group", ("split", "graph", "register"), {}),
     "2 processes": (2, "processes", ("split",), {}),
@@ -40,7 +41,7 @@ ROW = re.compile(r"^ +\d+ +\d+ +(\w+) +([a-z]\w*|) *-?\d+ +[\d.]+ +[\d.]+ +[\d.]
 
 
 def find_nccl(args):
-    """The folders of NCCL from PyPI, and of the CUDA toolkit."""
+    """Return (folder of NCCL from PyPI, folder of the CUDA toolkit)."""
     cuda = os.environ.get("CUDA_HOME", "/usr/local/cuda")
     if not os.path.exists(f"{cuda}/include/cuda_runtime.h") or not shutil.which("gcc"):
         client.skip("no gcc, or no CUDA toolkit with the headers of its runtime")
@@ -52,7 +53,7 @@ def environment(nccl, cuda):
 
 
 def build_program(args, name, nccl, cuda):
-    """The path of a program of programs/."""
+    """Compile programs/NAME.c; return the path of the program."""
     program = f"{args.work}/{name}"
     command = ["gcc", "-O2", "-Wall", "-Wextra", f"{client.HERE}/programs/{name}.c", "-o", program, f"-I{nccl}/include", f"-I{cuda}/include",
                f"{nccl}/lib/libnccl.so.2", f"-L{cuda}/lib64", "-lcudart", "-lpthread"]
@@ -63,12 +64,12 @@ def build_program(args, name, nccl, cuda):
 
 
 def build_tests(args, nccl, cuda):
-    """The folder with the programs of nccl-tests; a copy of them is built once."""
+    """Build a copy of nccl-tests, unless an earlier run has built it; return the folder of its programs."""
     source = f"{args.work}/nccl-tests"
     if not os.path.exists(f"{source}/built"):
         shutil.rmtree(source, ignore_errors=True)
         shutil.copytree(args.checkout, source, ignore=shutil.ignore_patterns(".git", "build"))
-        lib = f"{args.work}/lib"   # the linker looks for libnccl.so, first in CUDA_LIB
+        lib = f"{args.work}/lib"   # the Makefile's CUDA_LIB, where the linker searches first for libnccl.so
         os.makedirs(lib, exist_ok=True)
         for file in glob.glob(f"{cuda}/lib64/libcudart*"):
             shutil.copy(file, lib)
@@ -88,7 +89,7 @@ def last_line(text):
 
 
 def run_first(args, results, program, env):
-    """The first program of docs/nccl-on-a-laptop.md."""
+    """Run nccl_first, the first program of docs/nccl-on-a-laptop.md, and check its output."""
     status, text = client.run([*client.soft(args, "--gpus", "2"), program], args.limit, env=env, cwd=args.work)
     right = status == 0 and "rank 0: 3 6 3069\nrank 1: 3 6 3069\n" in text
     results.add("first program", "passed" if right else "failed", "" if right else f"exit status {status}: {last_line(text)}")
@@ -107,7 +108,7 @@ def run_walk(args, results, program, env):
 
 
 def run_program(args, results, folder, name, options, env, label):
-    """One program, for all types or one; each type and operation is a test."""
+    """Run one program of nccl-tests; each type and operation in its output counts as a test."""
     n_bytes = ("-b", "8", "-e", "256K", "-f", "32")
     status, text = client.run([*client.soft(args, "--gpus", str(label[1])), f"{folder}/{name}_perf", *n_bytes, "-c", "1", "-n", "1", "-w", "0", *options],
                               args.limit, env=env, cwd=args.work)
@@ -116,7 +117,7 @@ def run_program(args, results, folder, name, options, env, label):
         wrong.setdefault((kind, operation), []).extend(c for c in counts if c)
     where = f"{name} {label[0]} {label[1]}{label[2]}"
     if status == 3 and label[1] == 1 and ("f8e4m3", "min") in wrong and ("f8e4m3", "avg") not in wrong:
-        status = 0   # NCCL has no average of one rank for 8-bit floats ("invalid argument"), and the program ends
+        status = 0   # NCCL refuses the average over one rank of 8-bit floats ("invalid argument"), which ends the program
     for (kind, operation), counts in wrong.items():
         bad = sum(c not in ("0", "N/A") for c in counts)
         results.add(f"{where} {kind} {operation}", "failed" if bad else "passed", f"{bad} of {len(counts)} results are wrong")

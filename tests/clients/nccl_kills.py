@@ -1,20 +1,21 @@
 #!/usr/bin/env python3
-"""nccl_kills.py — kill a rank of NCCL from PyPI during all-reduces, again and again: the others must notice it, abort, and have a GPU that works.
+"""nccl_kills.py — kill ranks of NCCL from PyPI during all-reduces: the other ranks must notice it, abort, and still use their GPUs.
 
     python3 tests/clients/nccl_kills.py [--kills 200] [--seed 1] [--first K]
 
-Kill k of a seed has always the same number of ranks, algorithm, protocol, transport, size, victim and delay; `--first K --kills 1` repeats it alone.  Each rank is a
-process of programs/nccl_survivor.c.  The victim gets SIGKILL up to half a second after the initialisation.  Counted are hangs (a survivor has not ended within
-the limit: its stacks are in WORK/logs), crashes, wrong results, and what is left: processes, files in /dev/shm and in TMPDIR; files that NCCL itself has left in /dev/shm are counted apart, and removed.
+The seed and k determine kill k: its number of ranks, algorithm, protocol, transport, size, victim and delay; `--first K --kills 1` repeats
+one kill.  Each rank is a process of programs/nccl_survivor.c.  The victim gets SIGKILL up to half a second after the initialisation.  The
+script counts hangs (a survivor has not ended within the limit; its stacks are in WORK/logs), crashes, wrong results, and leftovers:
+processes, and files in /dev/shm and TMPDIR.  Files that NCCL itself leaves in /dev/shm are counted separately, and removed.
 """
 import collections, glob, os, random, re, shutil, signal, subprocess, sys, time
 
 import client, nccl  # in this folder
 
 TRANSPORTS = {
-    "P2P": {},   # memory of cuMemCreate
+    "P2P": {},   # ranks map each other's device memory, from cuMemCreate
     "SHM": {"NCCL_P2P_DISABLE": "1", "NCCL_CUMEM_HOST_ENABLE": "0"},   # files in /dev/shm
-    "host memory": {"NCCL_P2P_DISABLE": "1", "NCCL_CUMEM_HOST_ENABLE": "1"},   # cuMemCreate
+    "host memory": {"NCCL_P2P_DISABLE": "1", "NCCL_CUMEM_HOST_ENABLE": "1"},   # host memory from cuMemCreate
     "NET": {"NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1"},   # sockets
 }
 WAYS = [(a, p, t) for a in ("Ring", "Tree") for p in ("LL", "LL128", "Simple") for t in TRANSPORTS] + 4 * [("NVLS", "Simple", "P2P")]
@@ -24,7 +25,7 @@ N_SHORT = 6
 
 
 class Kill:
-    """What is random about one kill."""
+    """The random parameters of one kill, which depend only on the seed and k."""
 
     def __init__(self, seed, k):
         r = random.Random(f"{seed}/{k}")
@@ -41,7 +42,7 @@ class Kill:
 
 
 class Rank:
-    """A process, and the lines that it has printed."""
+    """A process of nccl_survivor.c, and the log with the lines that it prints."""
 
     def __init__(self, args, program, kill, me, life, env):
         others = [p[0] for k, p in enumerate(life) if k != me]
@@ -56,7 +57,7 @@ class Rank:
             return f.read()
 
     def line(self, begin):
-        """The rest of the complete line that begins so, or None."""
+        """Return the rest of the first complete line in the log that begins with this text, or None."""
         found = re.search(rf"^{begin}(.*)\n", self.text(), re.M)
         return found and found[1].strip()
 
@@ -71,7 +72,7 @@ class Rank:
         return self.line(begin)
 
     def stop(self):
-        """Kill the whole session.  True: something of it was alive after the process itself."""
+        """Kill all processes of the rank's session.  Returns True if the rank had ended but another process of its session was alive."""
         alone = self.process.poll() is not None
         try:
             os.killpg(self.process.pid, signal.SIGKILL)
@@ -93,7 +94,7 @@ def shared_files():
 
 
 def in_use(path):
-    """True: a process has the file open or mapped."""
+    """Return whether a process has this file of /dev/shm open."""
     inode = os.stat(path).st_ino
     for fd in glob.glob("/proc/[0-9]*/fd/*"):
         try:
@@ -105,7 +106,7 @@ def in_use(path):
 
 
 def start_ranks(args, kill, ranks):
-    """Pass the ID on, and wait for all.  Returns what went wrong, or ""."""
+    """Send rank 0's ncclUniqueId to the other ranks, and wait until all are initialised.  Returns an error text, or ""."""
     end = time.monotonic() + args.limit
     name = ranks[0].wait_line("id ", end)
     for r in ranks[1:] if name else ():
@@ -121,7 +122,7 @@ def start_ranks(args, kill, ranks):
 
 
 def watch_survivors(args, kill, ranks, counts):
-    """Wait for the survivors.  Returns what went wrong, or ""."""
+    """Wait until the survivors have ended, and count how they ended.  Returns an error text, or ""."""
     end = time.monotonic() + args.limit
     survivors = [r for r in ranks if r.me != kill.victim]
     while time.monotonic() < end and any(r.process.poll() is None for r in survivors):
@@ -148,12 +149,12 @@ def watch_survivors(args, kill, ranks, counts):
 
 
 def leftovers(args, ranks, files, counts):
-    """What is left of the processes, in words; stops them."""
+    """Stop the remaining processes and remove the remaining files of the ranks; return a description of each."""
     left = [f"a process of rank {r.me}" for r in ranks if r.stop()]
     for f in sorted(shared_files() - files):
         if not os.path.exists(f) or in_use(f):
             continue
-        if os.path.basename(f).startswith("nccl-"):   # NCCL's: it unlinks them when all ranks have opened them
+        if os.path.basename(f).startswith("nccl-"):   # NCCL unlinks its files only when all ranks have opened them
             counts["files of NCCL"] += 1
             os.remove(f)
         else:
@@ -166,7 +167,7 @@ def leftovers(args, ranks, files, counts):
 
 
 def run_kill(args, program, kill, env, counts):
-    """Returns what went wrong, or ""."""
+    """Run the ranks of one kill and kill the victim.  Returns an error text, or ""."""
     files, life = shared_files(), [os.pipe() for _ in range(kill.n)]
     ranks = [Rank(args, program, kill, me, life, env) for me in range(kill.n)]
     for p in life:

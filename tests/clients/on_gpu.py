@@ -6,8 +6,8 @@ driver, and compares them test by test.
     python3 on_gpu/on_gpu.py run OUTDIR --soft BUILD                    the same on the software driver
     python3 on_gpu/on_gpu.py compare GPU/core.txt SOFT/core.txt
 
-run writes OUTDIR/core.txt and OUTDIR/bindings.txt, a line `OUTCOME FILE::TEST` for each test.  The outcome is passed, failed, skipped, blocked (the
-guard refused a call of the test) or, for a file, notrun (the time was up).  The CUDA toolkit is the machine's, from $CUDA_HOME.
+run writes OUTDIR/core.txt and OUTDIR/bindings.txt, a line `OUTCOME FILE::TEST` for each test.  The outcome is passed, failed, skipped,
+blocked (programs/guard.c refused a call of the test) or, for a file, notrun (the time was up).  The CUDA toolkit is the one in $CUDA_HOME.
 """
 import argparse, collections, os, shutil, subprocess, sys, tarfile, tempfile, time, venv
 
@@ -20,8 +20,9 @@ COMMON = [*cuda_core.PYTEST, "setuptools==80.9.0", "cuda-pathfinder==1.9.1"]
 NVFATBIN = "nvidia-nvfatbin==13.0.85"   # the only library of the toolkit that may be missing on the GPU machine
 PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_27_x86_64", "manylinux_2_24_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64")
 LEFT_OUT = ("blocked", "notrun")        # outcomes that compare() does not report
-# Most tests of core between processes compare data with a helper buffer in managed memory, which --guard refuses: this buffer gets pinned memory instead, on both drivers.
-# Nine tests of managed memory itself use that buffer as well, and fail with pinned memory.
+# Most of cuda-core's tests with several processes compare data through a helper buffer in managed memory, which --guard refuses.  The
+# helper is changed to allocate pinned memory, on both drivers; nine tests of managed memory itself use it as well, and fail with pinned
+# memory.
 MANAGED_BUFFER = "class DummyUnifiedMemoryResource"
 PINNED_INSTEAD = {"driver.cuMemAllocManaged(size, driver.CUmemAttach_flags.CU_MEM_ATTACH_GLOBAL.value)": "driver.cuMemHostAlloc(size, driver.CU_MEMHOSTALLOC_PORTABLE)",
                   "driver.cuMemFree(ptr)": "driver.cuMemFreeHost(int(ptr))"}
@@ -32,7 +33,7 @@ THIS_PYTHON = "{}.{}".format(*sys.version_info)
 
 
 def install(folder, requirements, python, *options):
-    """Unpack wheels of PyPI for Python `python` into the folder."""
+    """Install wheels from PyPI for Python version `python` into the folder."""
     command = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-compile", "--only-binary=:all:", "--python-version", python,
                *(f"--platform={p}" for p in PLATFORMS), "--target", folder, *options, *requirements]
     r = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False, stdin=subprocess.DEVNULL)
@@ -41,8 +42,8 @@ def install(folder, requirements, python, *options):
 
 
 def install_packages(folder, python):
-    """common/, core/ and bindings/ with their packages, but none of the toolkit's.  cuda-bindings contains NVIDIA's static runtime, which gpuload soft
-    finds by the archive of the same version beside it."""
+    """Fill common/, core/ and bindings/ with their packages, except those of the CUDA toolkit.  cuda-bindings contains NVIDIA's static
+    runtime; gpuload soft finds its functions with the help of a libcudart_static.a of the same version, which is copied next to it."""
     install(f"{folder}/common/site-packages", COMMON, python)
     for name, suite in SUITES.items():
         packages = f"{folder}/{name}/site-packages"
@@ -90,7 +91,7 @@ def pack(args):
 
 
 def environment(work, suite):
-    """The Python of a virtual environment that has the pack's packages, and none of the machine's."""
+    """Return the path of Python in a new virtual environment that has the packages of FILE.tar.xz, and none of the machine's."""
     venv.create(f"{work}/v", clear=True, symlinks=True)
     python = f"{work}/v/bin/python"
     with open(f"{client.site_packages(python)}/pack.pth", "w", encoding="utf-8") as f:
@@ -99,11 +100,11 @@ def environment(work, suite):
 
 
 def variables(work, guard):
-    """The environment variables of the tests, besides those of this process."""
+    """Return the environment variables that the tests get in addition to those of this process."""
     cuda = os.environ.get("CUDA_HOME", "/usr/local/cuda")
     libraries = [os.environ.get("LD_LIBRARY_PATH"), f"{cuda}/lib64", f"{cuda}/nvvm/lib64", f"{HERE}/python{THIS_PYTHON}/common/site-packages/nvidia/cu13/lib"]
     env = {"CUDA_HOME": cuda, "CUDA_PATH": cuda, "PATH": f"{cuda}/bin:{os.environ['PATH']}", "LD_LIBRARY_PATH": ":".join(filter(None, libraries)),
-           "OPENBLAS_NUM_THREADS": "2"}   # by default it starts a thread for each CPU, in each process
+           "OPENBLAS_NUM_THREADS": "2"}   # the default is a thread for each CPU in each process
     if guard:
         env["LD_PRELOAD"] = ":".join(filter(None, [f"{HERE}/guard.so", os.environ.get("LD_PRELOAD")]))
         env["GPULOAD_GUARD_LOG"] = f"{work}/guard.log"
@@ -111,7 +112,8 @@ def variables(work, guard):
 
 
 def check_guard(args, python, env):
-    """End the run if the guard does not refuse a call of the packages.  CUDA is not initialised: without the guard, the call has no effect."""
+    """Exit if the guard does not refuse a call that it should.  Without the guard the call has no effect, because CUDA is not
+    initialised."""
     program = "from cuda.bindings import driver; print(int(driver.cuMulticastUnbind(0, 0, 0, 0)[0]))"
     status, text = client.run([*client.soft(args), python, "-c", program], args.limit, env={**os.environ, **env})
     if status or text.split()[-1:] != ["801"]:   # CUDA_ERROR_NOT_SUPPORTED
@@ -119,7 +121,7 @@ def check_guard(args, python, env):
 
 
 def blocked_tests(path):
-    """The tests in which the guard refused a call: lines of reason, tab, `FILE::TEST (call)`."""
+    """Read the guard's log, lines of reason, tab, `FILE::TEST (call)`; return the tests in which it refused a call."""
     try:
         with open(path, encoding="utf-8") as f:
             return {line.rstrip("\n").split("\t", 1)[1].rpartition(" (")[0] for line in f}
@@ -128,14 +130,14 @@ def blocked_tests(path):
 
 
 class Outcomes(dict):
-    """The outcomes of a suite, for client.run_pytest()."""
+    """{test: (outcome, reason)} of a suite; client.run_pytest() calls add()."""
 
     def add(self, test, outcome, why=""):
         self[test] = (outcome, why)
 
 
 def run_suite(args, name):
-    """Run a suite and write its list; returns the numbers of tests by outcome."""
+    """Run a suite and write the outcome of each test to OUTDIR/NAME.txt; return {outcome: number of tests}."""
     args = argparse.Namespace(**{**vars(args), "work": f"{args.outdir}/{name}"})
     shutil.rmtree(args.work, ignore_errors=True)
     os.makedirs(args.work)
@@ -182,7 +184,7 @@ def show(title, tests, gpu, soft):
 
 
 def compare(args):
-    """Tests that one list does not have, or that were left out, count in neither."""
+    """Compare two lists of outcomes.  A test that is missing or LEFT_OUT in one list is counted in neither."""
     gpu, soft = read_list(args.gpu), read_list(args.soft)
     for name, outcomes in (("GPU", gpu), ("SOFT", soft)):
         print(f"{name}: {len(outcomes)} tests: " + ", ".join(f"{n} {outcome}" for outcome, n in collections.Counter(outcomes.values()).most_common()))

@@ -14,7 +14,7 @@ FILES, SHORT = ["test_cumath.py", "test_driver.py", "test_gpuarray.py"], ["test_
 
 
 def fetch_tests(args, python):
-    """The folder of the tests, from the source distribution."""
+    """Download the source distribution and unpack its tests; return their folder."""
     archive = f"{args.work}/pycuda-{VERSION}.tar.gz"
     if not os.path.exists(archive):
         r = subprocess.run([python, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", "pycuda", "-d", args.work, f"pycuda=={VERSION}"],
@@ -24,7 +24,7 @@ def fetch_tests(args, python):
     shutil.unpack_archive(archive, args.work)
     folder = f"{args.work}/tests"
     shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(f"{args.work}/pycuda-{VERSION}/test", folder)  # not beside the sources, which python would import
+    shutil.copytree(f"{args.work}/pycuda-{VERSION}/test", folder)  # away from the sources, which Python would import
     return folder
 
 

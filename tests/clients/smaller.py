@@ -1,14 +1,13 @@
-"""smaller.py — smaller sizes for programs that are too slow on a CPU: in their arguments, and in the constants of their sources.
+"""smaller.py — reduces the arguments of programs that are too slow on a CPU, and the constants in their sources.
 
-The meaning of a number is derived from the name that its author gave it: <repeat> in the text
-of the usage, `#define NUM_STEPS 2048` in the source.
+It guesses the meaning of a number from its name: <repeat> in the text of the usage, `#define NUM_STEPS 2048` in the source.
 """
 import math, os, re
 
 REPEATS = re.compile(r"repeat|iter|^it_|_it$|maxit|itmax|repetition|trial|runs?$|times|loops?|reps?$|cycles|epochs?|generations?", re.I)
-STEPS = re.compile(r"steps?$", re.I)   # of a simulation, or a size
+STEPS = re.compile(r"steps?$", re.I)   # a number of time steps, or a size
 FIXED = re.compile(r"seed|bits|order|radius|align|shift|mask|unroll|thresh|version|stride|prime|mod$|id$", re.I)
-OF_A_BLOCK = re.compile(r"block|thread|tile|warp|group|local|device|dimension", re.I)   # at most 1,024
+OF_A_BLOCK = re.compile(r"block|thread|tile|warp|group|local|device|dimension", re.I)   # fixed up to 1,024, the limit of a block's threads
 SIZES = re.compile(r"n|m|k|l|num.*|n_.*|n[A-Z0-9]\w*|.*(size|count|len|length|width|height|rows?|columns?|cols?|samples?|points?|particles?|atoms?|elements?|elems?|items?|"
                    r"options?|paths?|nodes?|cells?|max|volume|vol|batch|seq|total|n[xyz]|data|dim[xyz]?|steps?|lookups?|queries|events?|per_block)(_?[nN]|_\w+)?", re.I)
 
@@ -20,11 +19,11 @@ SOURCES = (".cu", ".cuh", ".h", ".hpp", ".cpp", ".cc", ".c")
 VALUE = r"\d+(?:[uUlL]*[ \t]*(?:\*|<<)[ \t]*\d+)*"
 DEFINED = re.compile(rf"^([ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+\(?)({VALUE})(?=[uUlL]*\)?[ \t]*(?://.*|/\*.*)?$)", re.M)
 DECLARED = re.compile(rf"((?:\b(?:int|long|unsigned|size_t|auto|u?int(?:32|64)_t)[ \t]+|\w\.|->)(\w+)[ \t]*=[ \t]*\(?)({VALUE})(?=[uUlL]*\)?[ \t]*[;,])")
-STAGES = ((100, 1), (1000, 16), (10000, 256))   # by which repetitions and sizes in the source are divided
+STAGES = ((100, 1), (1000, 16), (10000, 256))   # divisors of (repetitions, sizes) in the source
 
 
 def usage_names(folder):
-    """The names of the arguments, by the usage that the source prints: "Usage: %s <width> <height> <repeat>"; [] if there is none."""
+    """Return the names of the arguments in the source's usage text, such as "Usage: %s <width> <height> <repeat>"; []: no such text."""
     for text in sources(folder).values():
         found = re.search(r'"[^"]*usage[^"<]*?(?:%s|main)((?:\s*<[^<>"]+>)+)\s*(?:\\n)*"', text, re.I)
         if found:
@@ -37,7 +36,8 @@ def is_fixed(name, value):
 
 
 def by_usage(command, names):
-    """The command with one repetition, and with sizes divided by 1, 4, 16 and 64; [] if the names do not fit its arguments."""
+    """Return variants of the command with one repetition and with sizes divided by 1, 4, 16 and 64; [] if it has not one argument per
+    name."""
     places = [m for m in re.finditer(r"(?<=\s)[^\s-]\S*", command)]
     if not names or len(places) != len(names):
         return []
@@ -55,10 +55,10 @@ def by_usage(command, names):
 
 
 def commands(command, names=()):
-    """The command with smaller sizes: first by the names of its arguments.  Then, whatever they are: the last number, in most programs that of
-    repetitions, becomes 1; then the numbers from LARGE on are divided by 16, and by 256; then the same with the last number as it is, because in
-    some programs it is a size, too; then by 4096; then the numbers from MEDIUM on are divided by 16, with 1 as the last number and without,
-    because in some programs they are thousands.  A size that has a name is small, not large."""
+    """Return variants of the command with smaller arguments: first those of by_usage().  The others ignore names.  The last number, in most
+    programs the repetitions, becomes 1; next, numbers from LARGE on are divided by 16 or 256; the same with the last number divided, too,
+    because in some programs it is a size; by 4096; and numbers from MEDIUM on are divided by 16, with both treatments of the last number,
+    because some programs count in thousands.  The argument `large` becomes `small`."""
     command_of_make, command = command, WORD.sub("small", command)
     numbers = list(NUMBER.finditer(command))
     found = by_usage(command, names)
@@ -73,12 +73,12 @@ def commands(command, names=()):
 
 
 def work_of(command):
-    """A measure of the work: the product of the numbers."""
+    """Return the product of the numbers in the command, as an estimate of its work."""
     return math.prod(max(1, int(n)) for n in NUMBER.findall(command))
 
 
 def sources(folder):
-    """path: text."""
+    """Return {path: text} of all source files below a folder."""
     found = {}
     for at, _, names in sorted(os.walk(folder)):
         for name in sorted(names):
@@ -89,7 +89,8 @@ def sources(folder):
 
 
 def smaller_value(name, value, repeats_by, sizes_by):
-    """The value of the constant.  A size stays a multiple of the power of two that divided it, up to 256: programs divide it into blocks."""
+    """Return a smaller value of a constant.  A size remains a multiple of every power of two up to 256 that divides it, because programs
+    divide sizes into blocks."""
     if is_fixed(name, value):
         return value
     if REPEATS.search(name):
@@ -101,9 +102,9 @@ def smaller_value(name, value, repeats_by, sizes_by):
 
 
 def constants(text, repeats_by, sizes_by):
-    """The text of a source file with smaller constants."""
+    """Return the text of a source file with smaller constants."""
     def change(m):
-        value = eval(re.sub("[uUlL]", "", m[3]))   # digits, * and <<
+        value = eval(re.sub("[uUlL]", "", m[3]))   # DEFINED and DECLARED match only digits, * and <<
         n = smaller_value(m[2], value, repeats_by, sizes_by)
         return m[0] if n == value else f"{m[1]}{n}"
 
@@ -111,7 +112,7 @@ def constants(text, repeats_by, sizes_by):
 
 
 def change_sources(folder, stage):
-    """Make the constants in the sources of a program smaller; the number of files that changed."""
+    """Make the constants in the sources of a program smaller; return the number of files that changed."""
     changed = 0
     for path, text in sources(folder).items():
         new = constants(text, *STAGES[stage])

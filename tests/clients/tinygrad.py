@@ -3,8 +3,9 @@
 
     python3 tests/clients/tinygrad.py --checkout DIR [--renderer PTX]
 
-A small network is trained on both, and the losses have to agree.  Then tests run on both (--short: those that need no PyTorch); one that fails on the
-CPU, too, is not counted.  With --renderer PTX tinygrad writes PTX itself; else it writes CUDA C++, which NVRTC compiles.
+A small network is trained on both, and the losses have to agree.  Then tinygrad's tests run on both (--short: those that need no
+PyTorch); a test that also fails on the CPU is not counted.  With --renderer PTX tinygrad writes PTX itself; else it writes CUDA C++,
+which NVRTC compiles.
 """
 import os, sys
 
@@ -19,7 +20,7 @@ STEPS, TOLERANCE = 40, 1e-4
 
 
 class OnCpu:
-    """The tests that failed on the CPU."""
+    """Collects the outcomes on the CPU back end: the tests that failed, and the number that passed."""
 
     def __init__(self):
         self.failed, self.passed = set(), 0
@@ -32,7 +33,7 @@ class OnCpu:
 
 
 class Compared:
-    """The results without the tests that also failed on the CPU."""
+    """Passes outcomes on to `results`, except failures of tests that also failed on the CPU."""
 
     def __init__(self, results, on_cpu):
         self.results, self.on_cpu, self.n = results, on_cpu, 0

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """triton_tutorials.py — Triton's tutorials 1 (vector add), 2 (softmax), 3 (matrix product) and 6 (attention) on the software driver.
 
-The files of the checkout run as they are, with PyTorch for CUDA from PyPI.  Tensors, streams, events and copies are PyTorch's, on the software driver;
-Triton compiles its kernels for sm_90, and they run there.  PyTorch's own operators are machine code, so the CPU computes them: plugin/aten_on_cpu.py.
-Tutorials 2 and 6 judge themselves by their assertions; of 1 and 3 this script reads what they print.  Left out: the sweeps over sizes after their first
-size, and in tutorial 6 the sequences of 4,096, 48 heads and, with --short, 4 batches and sequences of 1,024.
+The files of the checkout run unchanged, with PyTorch for CUDA from PyPI.  PyTorch's tensors, streams, events and copies use the software
+driver, and so do Triton's kernels, which Triton compiles for sm_90.  PyTorch's own operators are machine code, so the CPU computes them:
+plugin/aten_on_cpu.py.  Tutorials 2 and 6 check their results by assertions; for 1 and 3 this script checks what they print.  Left out:
+benchmarks after their first size, and in tutorial 6 sequences of 4,096, 48 heads and, with --short, 4 batches and sequences of 1,024.
 """
 import os, re, sys
 
@@ -14,7 +14,7 @@ PINNED = ["torch==2.15.0", "triton==3.9.0", "numpy==2.4.6", "pytest==9.2.0"]
 PROGRAM = f"{client.HERE}/programs/triton_tutorial.py"
 TUTORIALS = "python/tutorials"
 ATTENTION = "06-fused-attention.py"
-SIZES = {True: "64-128-2-1 or 128-128-2-1", False: "-128-2- or -1024-2-"}   # of test_op[...-HEAD_DIM-N_CTX-H-Z]
+SIZES = {True: "64-128-2-1 or 128-128-2-1", False: "-128-2- or -1024-2-"}   # --short?: pytest -k for names test_op[...-HEAD_DIM-N_CTX-H-Z]
 
 
 def sums_agree(text):
@@ -23,7 +23,7 @@ def sums_agree(text):
 
 
 def products_agree(text):
-    return text.count("✅ Triton and Torch match") == 2 and "❌" not in text   # of f16 and of f8
+    return text.count("✅ Triton and Torch match") == 2 and "❌" not in text   # once for f16, once for f8
 
 
 JUDGED = {"01-vector-add.py": sums_agree, "02-fused-softmax.py": lambda text: True, "03-matrix-multiplication.py": products_agree}
@@ -46,7 +46,7 @@ def main():
     a.set_defaults(limit=1200)
     args = client.begin(a, f"{TUTORIALS}/{ATTENTION}")
     python, results = client.environment(args, PINNED), client.Results()
-    env = {"TRITON_CACHE_DIR": f"{args.work}/cache", "TRITON_DEFAULT_FP_FUSION": "1"}   # 1: as until Triton 3.9, without a warning
+    env = {"TRITON_CACHE_DIR": f"{args.work}/cache", "TRITON_DEFAULT_FP_FUSION": "1"}   # 1: the default of Triton 3.9; avoids a warning
     for name in args.only or [*JUDGED, ATTENTION]:
         if name in JUDGED:
             run_tutorial(args, results, python, name, env)

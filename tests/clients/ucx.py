@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""ucx.py — UCX from PyPI between two processes: programs/ucx_check.c, which checks every byte, and UCX's ucx_perftest with memory of CUDA.
+"""ucx.py — UCX from PyPI between two processes: programs/ucx_check.c, which checks every byte, and UCX's ucx_perftest with CUDA memory.
 
-The check runs with all transports, with CUDA's alone where two processes can use it (memory of cuIpcGetMemHandle), by gets and by puts, and over sockets.  ucx_perftest
-measures and checks nothing; here a test passes if both of its processes end well.  UCX's own tests (test/gtest) are not in the package.
+ucx_check.c runs with all transports, with cuda_ipc alone (memory of cuIpcGetMemHandle), by gets and by puts, and over sockets.
+ucx_perftest only measures, so its test passes if both of its processes exit with status 0.  UCX's own tests (test/gtest) are not in the
+package.
 """
 import os, re, shutil, socket, subprocess, sys, time
 
@@ -20,7 +21,7 @@ CHECKS = {
 UCP = ("tag_lat", "tag_bw", "tag_sync_lat", "tag_sync_bw", "ucp_put_lat", "ucp_put_bw", "ucp_get", "stream_lat", "stream_bw", "ucp_am_lat", "ucp_am_bw")
 MEMORY = ("cuda", "cuda,host", "host,cuda", "cuda-managed")
 SIZES = (8, 65536, 4194304)
-# Name: options; both processes are one (-l) where the transport is within a process.
+# Name: options of ucx_perftest.  cuda_copy works only within a process, so -l makes one process both client and server.
 UCT = {f"{test} {transport}": ("-t", test, "-x", transport, "-d", "cuda", "-m", "cuda", "-D", "zcopy", *(("-l",) if transport == "cuda_copy" else ()))
        for test in ("put_bw", "get_bw") for transport in ("cuda_copy", "cuda_ipc")}
 
@@ -40,7 +41,7 @@ def run_check(args, results, program, name, env):
 
 
 def run_perftest(args, results, perftest, name, options, env):
-    """A server and a client; with -l one process."""
+    """Run ucx_perftest as a server and a client; with -l as one process."""
     port, command, server = free_port(), [*client.soft(args, "--gpus", "2"), perftest], None
     options = [*options, "-n", "20", "-w", "2"]
     if "-l" not in options:

@@ -10,10 +10,10 @@ import concurrent.futures, glob, os, re, subprocess, sys
 import client  # in this folder
 
 PINNED = ["warp-lang==1.19.0", "numpy==2.4.6", "usd-core==26.11", "matplotlib==3.11.2", "pillow==13.0.0", "scipy==1.17.1", "nlopt==2.11.0"]
-RUNTIME, CUDA = "nvidia-cuda-runtime==13.4.92", "13.4"   # of the toolkit in Warp's wheel; an older driver gets machine code
+RUNTIME, CUDA = "nvidia-cuda-runtime==13.4.92", "13.4"   # versions of the toolkit in Warp's wheel: for an older driver Warp compiles machine code
 LEFT_OUT = {"core.example_render_opengl": "a display", "core.example_cupy": "CuPy", "core.example_torch": "PyTorch", "interop": "JAX", "distributed": "MPI or NCCL"}
 FEW = {"--num-frames": 2, "--train-iters": 2, "--num-iters": 2, "--num-steps": 2, "--max-evals": 2}
-SMALL = {"fem.example_apic_fluid": {"--voxel-size": 2.0}, "fem.example_cantilever_topology_optimization": {"--nx": 16, "--ny": 6},   # as in Warp's tests
+SMALL = {"fem.example_apic_fluid": {"--voxel-size": 2.0}, "fem.example_cantilever_topology_optimization": {"--nx": 16, "--ny": 6},   # sizes of Warp's own tests
          "fem.example_kelvin_helmholtz": {"--resolution": 20}, "fem.example_magnetostatics": {"--resolution": 16},
          "optim.example_navier_stokes_perturbation": {"--spin-up-steps": 10, "--lead-steps": 5}, "tile.example_tile_mcgp": {"--height": 64, "--slices": 2}}
 NO_KERNELS = ("core.example_custom_allocator",)
@@ -21,7 +21,8 @@ SHORT = ("core.example_dem", "core.example_graph_capture", "core.example_mesh", 
 
 
 def archive(args, python):
-    """The folder of the static runtime that was linked into Warp, whose functions the redirection looks for."""
+    """Return the folder of the libcudart_static.a that was linked into Warp; gpuload soft needs it to find the runtime's functions
+    there."""
     folder = f"{args.work}/cudart"
     if not glob.glob(f"{folder}/nvidia/*/lib/libcudart_static.a"):
         r = subprocess.run([python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-deps", "--target", folder, RUNTIME],
@@ -32,7 +33,7 @@ def archive(args, python):
 
 
 def options(source, name):
-    """Of the options that an example has: those for a short run without a display."""
+    """Return the options for a short run without a display, as far as the example has them."""
     with open(source, encoding="utf-8") as f:
         offered = set(re.findall(r"""add_argument\(\s*["'](--[\w-]+)""", f.read()))
     chosen = {"--device": "cuda:0", "--stage-path": "None", **FEW, **SMALL.get(name, {})}
@@ -41,9 +42,9 @@ def options(source, name):
 
 
 def run_example(args, python, env, source, name):
-    """(outcome, why)"""
+    """Run one example; return (outcome, reason)."""
     command = [*client.soft(args, "--cuda", CUDA), python, "-X", "faulthandler", "-m", f"warp.examples.{name}", *options(source, name)]
-    env = {**os.environ, **env, "WARP_CACHE_PATH": f"{args.work}/cache/{name}"}   # of its own: some examples clear it
+    env = {**os.environ, **env, "WARP_CACHE_PATH": f"{args.work}/cache/{name}"}   # one for each example, because some clear it
     status, text = client.run(command, args.limit, cwd=args.work, env=env)
     with open(f"{args.work}/logs/{name}.txt", "w", encoding="utf-8") as f:
         f.write(" ".join(command[command.index("-m"):]) + "\n" + text)

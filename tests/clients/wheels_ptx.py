@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""wheels_ptx.py — load the PTX of public packages on the software driver, and count the
-refusals.
+"""wheels_ptx.py — load the PTX of public packages on the software driver, and count the modules and kernels that it refuses.
 
 The wheels come from PyPI, one at a time; `gpuload extract --kind ptx` writes their PTX into --work/ptx, a folder for each package, and the wheel
 is deleted.  Each file is loaded in a process of its own (cuModuleLoadData), and each of its kernels is looked up.  Relocatable PTX (.rdc.ptx)
@@ -59,7 +58,7 @@ def extract(args, wheel, folder):
             os.makedirs(f"{there}/ptx")
             if name.endswith(".ptx"):
                 os.rename(f"{there}/{name}", f"{there}/ptx/{name}")
-            else:   # most files have no PTX
+            else:   # extract fails for most files, because they have no PTX
                 subprocess.run([args.gpuload, "extract", f"{there}/{name}", "-o", f"{there}/ptx", "--kind", "ptx"], capture_output=True)
                 os.remove(f"{there}/{name}")
             for path in sorted(glob.glob(f"{glob.escape(there)}/ptx/*")):
@@ -73,7 +72,7 @@ def extract(args, wheel, folder):
 
 
 def fetch(args, package):
-    """The folder with the PTX of a package; what is there from an earlier run is used again."""
+    """Download a package and extract its PTX, unless an earlier run has done so; return the folder of the PTX."""
     folder = f"{args.work}/ptx/{package}"
     if os.path.isdir(folder):
         return folder
@@ -122,7 +121,7 @@ def child(library, path, fd):
 
 
 def one(library, path, limit):
-    """The result of one file, from a forked process."""
+    """Load one file in a forked process; return its result."""
     read, write = os.pipe()
     pid = os.fork()
     if not pid:
@@ -152,13 +151,13 @@ def one(library, path, limit):
 
 
 def reasons(results):
-    """How many kernels of loaded modules are refused, by instruction."""
+    """Count the refused kernels of loaded modules by the instruction that is not supported."""
     found = [REASON.match(text) for r in results for _, text in r.get("refused", [])]
     return collections.Counter(m[1] if m else "unknown" for m in found)
 
 
 def kernels(results):
-    """(kernels of loaded modules, those of them that are refused)"""
+    """Return (number of kernels in loaded modules, number of them that are refused)."""
     return sum(r.get("kernels", 0) for r in results if r["state"] == "loaded"), sum(len(r.get("refused", [])) for r in results)
 
 

@@ -1,4 +1,4 @@
-/* test_bell.c — a thread sleeps while the bell is quiet, and no ring is lost. */
+/* test_bell.c — gpul_bell, on which a thread sleeps until another thread rings it: no ring is lost. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>

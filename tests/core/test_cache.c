@@ -61,7 +61,7 @@ static void store(int number, const char *text)
 	gpul_cache_key_destroy(key);
 }
 
-/* Find the result stored for a number; owned: free(); NULL: none. */
+/* Return the result stored for a number, which the caller frees; NULL: none. */
 static char *find(int number)
 {
 	gpul_cache_key *key = key_for(number);

@@ -122,7 +122,7 @@ static void a_result_of_another_kind_is_not_a_text(void **state)
 	}
 }
 
-/* A write of more would end the process. */
+/* Writing more than the limit of file sizes (RLIMIT_FSIZE) would end the process by SIGXFSZ. */
 static void does_not_store_a_result_larger_than_the_process_may_write(void **state)
 {
 	struct rlimit old, small;

@@ -88,7 +88,7 @@ static void the_log_shows_lines_up_to_its_level(void **state)
 	gpul_log_to(NULL, NULL);
 }
 
-/* The output on stderr of a new process with this GPULOAD_LOG that logs one line of each level. */
+/* Run a process with this value of GPULOAD_LOG that logs one line of each level; copy its stderr to out. */
 static void logged_with(const char *setting, char *out, size_t out_bytes)
 {
 	int ends[2], status;

@@ -147,7 +147,7 @@ static void open_regular_refuses_directories_pipes_and_devices(void **state)
 
 /* ---- files that change ----------------------------------------------------------------- */
 
-enum { LARGE = (1 << 20) + 10, KEPT = 8192 + 100 }; /* LARGE: such a file is mapped */
+enum { LARGE = (1 << 20) + 10, KEPT = 8192 + 100 }; /* bytes of a file that is mapped, and what truncate() keeps */
 
 static void open_large(char path[64], gpul_file *f)
 {
@@ -185,7 +185,7 @@ static void a_file_that_is_cut_reads_as_zeros_and_is_reported(void **state)
 		pthread_join(threads[i], &zeros);
 		assert_true((uintptr_t)zeros > LARGE - KEPT - 4096 && (uintptr_t)zeros <= LARGE - KEPT);
 	}
-	assert_int_equal(truncate(path, LARGE), 0); /* the file has its old size again, but zeros were read before */
+	assert_int_equal(truncate(path, LARGE), 0); /* the file has its old size again, but the threads have already read zeros */
 	assert_int_equal(gpul_file_check(&f, path, &err), GPUL_ESYS);
 	assert_int_equal(err.native, EIO);
 	assert_non_null(strstr(err.text, "became shorter while it was read"));
@@ -234,7 +234,7 @@ static void count_fault(int signal)
 	siglongjmp(after_fault, 1);
 }
 
-/* Read a page after the end of a file that is mapped without gpul_file. */
+/* Read a page after the end of a file that is mapped by mmap() instead of gpul_file, which raises SIGBUS. */
 static void read_foreign_page(void)
 {
 	char path[64];
@@ -274,7 +274,7 @@ static void other_bus_errors_go_to_the_handler_of_the_program(void **state)
 	assert_ptr_equal(now.sa_handler, count_fault);
 	sigaction(SIGBUS, &(struct sigaction){ .sa_handler = SIG_DFL }, NULL);
 	unlink(path);
-	a_file_that_is_cut_reads_as_zeros_and_is_reported(state); /* with a new handler of the library */
+	a_file_that_is_cut_reads_as_zeros_and_is_reported(state); /* the library must install its handler again */
 	sigaction(SIGBUS, &before, NULL);
 	unlink(path);
 }

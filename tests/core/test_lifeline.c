@@ -1,4 +1,4 @@
-/* test_lifeline.c — a process that holds a word ends in different ways, and another process reads the word. */
+/* test_lifeline.c — a process marks a shared word as held and ends in different ways; another process reads the word. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -30,7 +30,7 @@ static int unmap_word(void **state)
 	return munmap(word, 4096);
 }
 
-/* Start a child that holds the word and then calls then().  Returns when the word is no longer NONE. */
+/* Start a child that sets the word to HELD and then calls then().  Returns when the word is no longer NONE. */
 static pid_t holder(void then(void))
 {
 	pid_t child = fork();
@@ -44,7 +44,7 @@ static pid_t holder(void then(void))
 		then();
 		_exit(98);
 	}
-	while (gpul_lifeline_read(word) == GPUL_LIFE_NONE) /* HELD, or LOST if the child has already ended */
+	while (gpul_lifeline_read(word) == GPUL_LIFE_NONE) /* until HELD, or LOST if the child has already ended */
 		usleep(100);
 	return child;
 }
@@ -149,7 +149,7 @@ static void the_word_is_lost_before_the_memory_is_freed(void **state)
 		sleep_on();
 	}
 	close(ends[1]);
-	while (gpul_lifeline_read(word) == GPUL_LIFE_NONE) /* HELD, or LOST if the child has already ended */
+	while (gpul_lifeline_read(word) == GPUL_LIFE_NONE) /* until HELD, or LOST if the child has already ended */
 		usleep(100);
 	kill(child, SIGKILL);
 	n = (int)read(ends[0], &byte, 1); /* end of file: the child's end is closed */

@@ -11,7 +11,7 @@
 #include "core/demangle.h"
 #include "core/mangled_internal.h"
 
-/* "_Z1f1aIiiES_IS0_S0_ES_IS1_S1_E...": each parameter is a template of the one before it, twice. */
+/* "_Z1f1aIiiES_IS0_S0_ES_IS1_S1_E...": both template arguments of each parameter are the previous parameter, so lengths double. */
 static void make_bomb(char *name, size_t room, int levels)
 {
 	static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";

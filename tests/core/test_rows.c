@@ -1,4 +1,4 @@
-/* test_rows.c — files of rows with columns between commas. */
+/* test_rows.c — text files with one row per line and columns that are separated by commas. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-/* test_sha256.c — the examples of FIPS 180-4, added as one piece and as several; those of RFC 4231 for HMAC. */
+/* test_sha256.c — the examples of FIPS 180-4, hashed in one piece and in several pieces; those of RFC 4231 for HMAC. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>

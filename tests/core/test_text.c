@@ -78,7 +78,7 @@ static void a_message_with_a_long_path_keeps_what_is_wrong_and_what_to_do(void *
 	}
 	snprintf(text, sizeof text, "%s%s", long_path(500, "a.cu"), ": differs from ");
 	snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s", long_path(300, "b.cu"), other);
-	gpul_text_fit(text, 248); /* two paths share the room */
+	gpul_text_fit(text, 248); /* both paths are shortened */
 	assert_non_null(strstr(text, "/a.cu: differs from /dddddddd/"));
 	assert_string_equal(text + strlen(text) - 15, "/b.cu: see b.cu");
 }

@@ -1,4 +1,4 @@
-/* fuzz_archive.c — libFuzzer target: the members of an archive. */
+/* fuzz_archive.c — libFuzzer target: reads the members of an ar archive. */
 #include "tests/fuzz/fuzz_reader.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)

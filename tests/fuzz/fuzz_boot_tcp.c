@@ -1,8 +1,8 @@
-/* fuzz_boot_tcp.c — libFuzzer target: the messages of ranks on other hosts over TCP.
+/* fuzz_boot_tcp.c — libFuzzer target: decodes the TCP messages with which ranks on different hosts find each other.
  *
  * The first byte selects the type of the packet: the target adds a valid head with the size of the rest, so that every input
- * tests the payload.  Type 0: the rest is the stream as it arrives.  The second byte is where the stream is cut: the result must
- * not depend on it.  A packet that is accepted must satisfy the contract of messages_internal.h. */
+ * tests the payload.  Type 0: the rest is the whole stream, including heads.  The second byte selects where the stream is cut in two:
+ * the result must not depend on it.  An accepted packet must satisfy the contract of messages_internal.h. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,7 +60,7 @@ static void check_packet(const struct boot_packet *p)
 	}
 }
 
-/* Write the stream of an input to room.  Returns its size. */
+/* Write the stream that an input describes to room.  Returns the stream's size. */
 static size_t lay_out(const uint8_t *data, size_t n_bytes, uint8_t *room)
 {
 	struct boot_head head = { .type = data[0] % (BOOT_BYE + 1) };
@@ -75,7 +75,7 @@ static size_t lay_out(const uint8_t *data, size_t n_bytes, uint8_t *room)
 	return at + n;
 }
 
-/* Decode a stream that lies at the end of an allocation, so that an access past its end is detected. */
+/* Decode the stream from the end of an allocation, so that the sanitizer detects an access past the stream's end. */
 static boot_got decode(const uint8_t *room, size_t n, struct boot_packet *out, size_t *used)
 {
 	static uint8_t *end;
@@ -106,7 +106,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 	cut = n * data[1] / 255;
 	got = decode(room, n, &p, &used);
 	got_early = decode(room, cut, &early, &used_early);
-	require(got_early != BOOT_GOT_BAD || got == BOOT_GOT_BAD); /* more bytes do not correct an error */
+	require(got_early != BOOT_GOT_BAD || got == BOOT_GOT_BAD); /* a stream with an error stays wrong when more bytes arrive */
 	if (got_early == BOOT_GOT_PACKET)
 		require(got == BOOT_GOT_PACKET && used == used_early && memcmp(&p.head, &early.head, sizeof p.head) == 0 &&
 			memcmp(p.payload, early.payload, p.head.bytes) == 0);

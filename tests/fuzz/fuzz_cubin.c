@@ -1,8 +1,7 @@
-/* fuzz_cubin.c — libFuzzer target: the kernels of a cubin.  The input follows e_version; its
- * first bit selects the ABI version.
+/* fuzz_cubin.c — libFuzzer target: lists the kernels of a cubin.  The input is the part of the file after the ELF header's e_version;
+ * its first bit selects the ABI version.
  *
- * Checks the result against the input: names end inside the table, and there are not more parameters
- * than the input has room for. */
+ * Checks the result against the input: names end inside the string table, and there are not more parameters than fit in the input. */
 #include "tests/fuzz/fuzz_reader.h"
 
 #include "loader/image/kernels/kernels.h"

@@ -1,5 +1,4 @@
-/* fuzz_cxx_params.c — libFuzzer target: reads the parameters of any text as a demangled
- * name. */
+/* fuzz_cxx_params.c — libFuzzer target: treats any text as a demangled C++ name, and reads its parameters. */
 #include "tests/fuzz/fuzz_reader.h"
 
 #include "loader/names/cxx_params.h"

@@ -1,5 +1,4 @@
-/* fuzz_elf.c — libFuzzer target: the sections of a host's ELF file.  The input follows
- * e_version. */
+/* fuzz_elf.c — libFuzzer target: reads the sections of a host's ELF file.  The input is the part after the header's e_version. */
 #include "tests/fuzz/fuzz_reader.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)

@@ -1,4 +1,4 @@
-/* fuzz_fatbin.c — libFuzzer target: the entries of a fatbin. */
+/* fuzz_fatbin.c — libFuzzer target: reads the entries of a fatbin. */
 #include "tests/fuzz/fuzz_reader.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)

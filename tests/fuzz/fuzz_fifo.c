@@ -1,8 +1,8 @@
-/* fuzz_fifo.c — libFuzzer target: the CPU's end of a proxy FIFO in memory that a peer writes.
+/* fuzz_fifo.c — libFuzzer target: the CPU side of a proxy FIFO, in shared memory that a peer can overwrite.
  *
- * The first bytes select the shape and change some bytes of the header, which the library may then refuse.  Then follow
- * operations, some with operands: writes of the peer anywhere in the area, and calls.  Whatever the peer writes, each item
- * must belong to this FIFO, a lane must not have more unreleased items than slots, and each tail must match the releases. */
+ * The first bytes of the input select the shape and change some bytes of the header, which the library may then refuse.  The others are
+ * operations with operands: writes of the peer anywhere in the memory, and calls.  Whatever the peer writes, each item must belong to
+ * this FIFO, a lane must not have more unreleased items than slots, and each tail must match the releases. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,7 +42,7 @@ static struct gpul_fifo_line *lines(const struct fifo *f)
 	return (void *)(f->area + sizeof(struct gpul_fifo_header));
 }
 
-/* Open the FIFO, which may be refused because of its header.  The allocation has exactly the needed size. */
+/* Open the FIFO; the library may refuse its header.  The memory has exactly the needed size, so that a sanitizer detects overruns. */
 static void open_fifo(struct fifo *f)
 {
 	gpul_error err = { 0 };
@@ -81,7 +81,7 @@ static void write_as_peer(struct fifo *f, struct bytes *b)
 	static const uint64_t values[] = { 0, 1ull << 63, UINT64_MAX, 1, 1ull << 32, ~(1ull << 63) };
 	const unsigned low = next_byte(b), high = next_byte(b), at = low | (high & 0x3f) << 8;
 	const size_t n_words = f->area_bytes / 8, n_slot_words = f->shape.slots * 2;
-	/* three of four writes go to the slots, at the end of the area */
+	/* three quarters of the writes go to the slots, which are at the end of the memory */
 	const size_t where = high < 0xc0 ? n_words - n_slot_words + at % n_slot_words : at % n_words;
 
 	((uint64_t *)(void *)f->area)[where] = values[next_byte(b) % 6];
@@ -104,8 +104,8 @@ static void poll_items(struct fifo *f, unsigned max)
 	free(items);
 }
 
-/* Poll a run of slots in place.  The peer may have changed the words after the poll, so their values are not checked; but
- * each word is read, so that a sanitizer checks its address. */
+/* Poll a run of slots without copying them.  Their values are not checked, because the peer may change them after the poll; but each
+ * word is read, so that a sanitizer checks its address. */
 static void poll_run(struct fifo *f, unsigned max)
 {
 	gpul_fifo_run run = { 0 };

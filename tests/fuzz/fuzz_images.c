@@ -1,5 +1,4 @@
-/* fuzz_images.c — libFuzzer target: the images of any bytes are listed and unpacked, or
- * the bytes are refused. */
+/* fuzz_images.c — libFuzzer target: lists and unpacks the images in any bytes, or refuses the bytes. */
 #include "tests/fuzz/fuzz_reader.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)

@@ -1,8 +1,8 @@
-/* fuzz_ipc_server.c — libFuzzer target: an owner, and connections that send any messages in any order.
+/* fuzz_ipc_server.c — libFuzzer target: a server that shares memory, and connections that send any messages in any order.
  *
  * An input is a list of operations of two bytes (operation, connection), some followed by bytes that replace parts of a
- * valid message.  Whatever the connections send: every event must have a reason, the number of attached peers must match
- * the events, and after all connections have closed, no descriptor may remain open. */
+ * valid message.  Whatever the connections send, every event must have a reason, the number of attached peers must match
+ * the events, and no descriptor may remain open after all connections have closed. */
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -139,7 +139,7 @@ static void send_message(int connection, const void *bytes, size_t n_bytes, unsi
 	(void)sendmsg(connection, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* Write a valid message of this type with some bytes changed.  Returns its size. */
+/* Write a valid message of this type, then change some bytes as the input says.  Returns the message's size. */
 static size_t compose_message(unsigned type, unsigned n_changes, const uint8_t **data, const uint8_t *end, gpul_ipc_message *m)
 {
 	size_t n = gpul_ipc_wire_bytes(type);

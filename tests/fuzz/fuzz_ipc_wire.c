@@ -1,4 +1,4 @@
-/* fuzz_ipc_wire.c — libFuzzer target: the messages between an owner and a peer.
+/* fuzz_ipc_wire.c — libFuzzer target: parses the messages between an owner of shared memory and a peer.
  *
  * The first byte selects the type of the message.  The target adds a valid head and the correct size, so that every
  * input tests the fields; with the high bit set, the input is the whole message, of any size.  An accepted message must
@@ -70,7 +70,7 @@ static void check(const gpul_ipc_message *m)
 	}
 }
 
-/* Write the message of an input so that its last byte is the last byte of room.  Returns its size. */
+/* Write the message that an input describes to the end of room.  Returns the message's size. */
 static size_t lay_out(const uint8_t *data, size_t n_bytes, uint8_t *room)
 {
 	unsigned type = data[0] % N_TYPES + 1;

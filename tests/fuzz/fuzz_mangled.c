@@ -1,5 +1,5 @@
-/* fuzz_mangled.c — libFuzzer target: estimates the size of a demangled name, and demangles it if
- * the estimate is small: this must be fast, and the estimate must not be far too small. */
+/* fuzz_mangled.c — libFuzzer target: demangles any text as a mangled C++ name.  gpul_demangle() refuses a name with a large estimated
+ * result; this must be fast, and a result must not be much larger than its estimate. */
 #include "tests/fuzz/fuzz_reader.h"
 
 #include "core/demangle.h"

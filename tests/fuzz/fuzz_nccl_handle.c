@@ -1,7 +1,7 @@
-/* fuzz_nccl_handle.c — libFuzzer target: reads any bytes as the handle of a listener, as NCCL carries it from another process.
+/* fuzz_nccl_handle.c — libFuzzer target: reads any bytes as a listener's handle, which NCCL passes on from another process.
  *
- * The input is what follows the magic number.  Its last byte selects whether the check sum is made right, so that the fields after
- * it are reached.  An accepted handle is written again, and must then be read as the same. */
+ * The input is the part after the magic number.  Its last byte selects whether the target corrects the checksum, so that the fields
+ * behind it are tested, too.  An accepted handle is written again, and must then be read as the same handle. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* fuzz_package.c — libFuzzer target: the members of any bytes are visited, or the bytes are refused. */
+/* fuzz_package.c — libFuzzer target: visits the members of a zip or tar file made of any bytes, or refuses the bytes. */
 #include <assert.h>
 
 #include "loader/image/package/package.h"

@@ -1,5 +1,5 @@
-/* fuzz_ptx.c — libFuzzer target: any bytes are parsed or refused; a parsed module is printed, and
- * parsing this text must give an equal module.
+/* fuzz_ptx.c — libFuzzer target: parses any bytes as PTX, or refuses them; prints a parsed module, and parses the printed text, which
+ * must give an equal module.
  *
  *     clang -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -I. -Iinclude tests/fuzz/fuzz_ptx.c ptx/[a-m]*.c ptx/[o-z]*.c \
  *           ptx/ptx_names.c core/array.c core/error.c -o fuzz_ptx

@@ -1,5 +1,4 @@
-/* fuzz_ptx_kernels.c — libFuzzer target: lists the kernels of a text, or refuses it with a
- * reason. */
+/* fuzz_ptx_kernels.c — libFuzzer target: lists the kernels of a PTX text, or refuses the text with a reason. */
 #include "tests/fuzz/fuzz_reader.h"
 
 #include "loader/image/kernels/kernels.h"

@@ -1,5 +1,5 @@
-/* fuzz_ptx_link.c — libFuzzer target: PTX modules are linked or refused; the linked PTX must parse, and
- * linking it again must not change it.
+/* fuzz_ptx_link.c — libFuzzer target: links PTX modules, or refuses them; the linked PTX must parse, and linking it again must not
+ * change it.
  *
  * The input is the texts of the modules without .version and .target, separated by bytes of value 1. */
 #include <stdint.h>

@@ -1,9 +1,9 @@
-/* fuzz_rdma_oob.c — libFuzzer target: the frames of the out-of-band socket.
+/* fuzz_rdma_oob.c — libFuzzer target: decodes the frames of the out-of-band socket of an RDMA connection.
  *
  * The first byte selects the frame type: the target adds a valid head with the size of the rest, and for HELLO and WELCOME a
- * valid description size, so that every input tests the fields.  Type 0: the rest is the stream as it arrives.  The second byte
- * is where the stream is cut: the result must not depend on it.  An accepted frame must satisfy the contract of wire.h, and
- * must come back unchanged when it is encoded and decoded again. */
+ * valid description size, so that every input tests the fields.  Type 0: the rest is the whole stream, including heads.  The second
+ * byte selects where the stream is cut in two: the result must not depend on it.  An accepted frame must satisfy the contract of
+ * wire.h, and must be unchanged after it is encoded and decoded again. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,7 +62,7 @@ static void check_frame(const gpul_rdma_frame *f)
 	check_text(f->failure.advice, sizeof f->failure.advice);
 }
 
-/* Write the stream of an input to room.  Returns its size. */
+/* Write the stream that an input describes to room.  Returns the stream's size. */
 static size_t lay_out(const uint8_t *data, size_t n_bytes, uint8_t *room)
 {
 	gpul_rdma_frame beat = { .type = GPUL_RDMA_BEAT };
@@ -89,7 +89,7 @@ static size_t lay_out(const uint8_t *data, size_t n_bytes, uint8_t *room)
 	return GPUL_RDMA_FRAME_HEAD_BYTES + n;
 }
 
-/* Decode a stream that lies at the end of an allocation, so that an access past its end is detected. */
+/* Decode the stream from the end of an allocation, so that the sanitizer detects an access past the stream's end. */
 static gpul_status decode(const uint8_t *room, size_t n, gpul_rdma_frame *out, size_t *used)
 {
 	static uint8_t *end;
@@ -120,7 +120,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 	cut = n * data[1] / 255;
 	st = decode(room, n, &f, &used);
 	st_early = decode(room, cut, &early, &used_early);
-	require(st_early == GPUL_OK || st != GPUL_OK); /* more bytes do not correct an error */
+	require(st_early == GPUL_OK || st != GPUL_OK); /* a stream with an error stays wrong when more bytes arrive */
 	if (used_early)
 		require(used == used_early && memcmp(&f, &early, sizeof f) == 0);
 	if (st || !used)

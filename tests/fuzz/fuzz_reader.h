@@ -1,8 +1,7 @@
-/* fuzz_reader.h — shared by the targets of the image readers: lists images, checks the list, unpacks
- * the images.
+/* fuzz_reader.h — for the targets that test readers of images: lists images, checks the list, unpacks the images.
  *
- * Each target tests one reader.  It adds a valid start before the input, so that every input tests the
- * entries: fuzz_fatbin adds a fatbin's header, the other targets the start of their containers. */
+ * Each target tests one reader.  It puts the valid beginning of such a file before the input, for example a fatbin's header in
+ * fuzz_fatbin, so that every input tests the entries after it. */
 #ifndef GPULOAD_TESTS_FUZZ_READER_H
 #define GPULOAD_TESTS_FUZZ_READER_H
 
@@ -14,7 +13,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
 
-/* Images with larger sizes are not unpacked, because this only takes time: the library checks a size before it allocates memory. */
+/* Larger images are not unpacked, which would only take time: the library checks a size before it allocates memory. */
 enum { MOST_UNPACKED = 1 << 18 };
 
 static inline void require(int truth)
@@ -37,7 +36,7 @@ static inline void fuzz_unpack(const gpul_image *image)
 	gpul_unpacked_free(&u);
 }
 
-/* List and unpack all images: each must be inside the input and in order. */
+/* List and unpack all images, which must lie inside the input, in increasing order. */
 static inline void fuzz_images(const uint8_t *bytes, size_t n_bytes)
 {
 	gpul_source *source = NULL;
@@ -66,7 +65,7 @@ static inline void fuzz_images(const uint8_t *bytes, size_t n_bytes)
 	gpul_source_close(source);
 }
 
-/* Call fuzz_images() with a container: the given head, then the input. */
+/* Call fuzz_images() with a file that consists of the given head and the input. */
 static inline void fuzz_after_head(const void *head, size_t head_bytes, const uint8_t *data, size_t n_bytes)
 {
 	uint8_t *all = malloc(head_bytes + n_bytes);

@@ -1,5 +1,4 @@
-/* fuzz_unpack.c — libFuzzer target: unpacks a payload, compressed or not, with a claimed
- * size.
+/* fuzz_unpack.c — libFuzzer target: unpacks a payload, compressed or not, with any claimed size.
  *
  *     byte 0       bits 0, 1: compression; bits 2, 3: kind
  *     bytes 1, 2   claimed size */

@@ -32,11 +32,11 @@ MANGLED = ["6vecaddPKdS0_Pdi", "4axpyIdEvT_PKS0_PS0_i", "N6shapes6insideENS_3box
            "3runIZ4mainEUlfE_EvT_PfMN1a1bEFvA4_iE", "1fIJifdEEvDpT_St4pairIKSsSaIcEE", "1gIXadL_Z1hIiEvT_EEDv4_fEvS0_Dn"]
 
 
-DEEP = ["L", "X", "LX", "I", "N", "P", "ad", "cv", "Ul"]  # units of names that nest deeply
+DEEP = ["L", "X", "LX", "I", "N", "P", "ad", "cv", "Ul"]  # parts of mangled names that can be nested deeply
 
 
 def offload(image, version=1):
-    """An offload binary of clang with one image."""
+    """Return an offload binary of clang with one image."""
     n_bytes = (72 + len(image) + 7) // 8 * 8
     return (b"\x10\xff\x10\xad" + struct.pack("<IQQQ", version, n_bytes, 32, 40 if version == 1 else 1)
             + struct.pack("<HHIQQQQ", 0, 0, 0, 72, 0, 72, len(image)) + image).ljust(n_bytes, b"\0")
@@ -57,13 +57,13 @@ def cubin(**how):
 
 
 def wire_share(kind=3, via=1, flags=1, dtype=b"<f4", dims=(4, 8), driver=b"soft"):
-    """The description of a share, as in ipc/wire_internal.h: 64 KiB after a control page."""
+    """Return a description of shared memory, as in ipc/wire_internal.h: 64 KiB after a control page."""
     return struct.pack("<16s4QIi4I16s8s4Q16s8s2I", b"i" * 16, 1, 0x20000, 0x10000, 4096, kind, 0, flags, len(dims), 0, via,
                        b"u" * 16, dtype, *dims, *[0] * (4 - len(dims)), b"b" * 16, driver, 13000, 0)
 
 
 def wire_messages():
-    """Inputs of fuzz_ipc_wire: a byte for the type (from 0) and the bytes after the head; or 0x80 and a whole message."""
+    """Inputs of fuzz_ipc_wire: a byte that selects the type, and the bytes after the head; or 0x80 and a whole message."""
     hello = struct.pack("<4I16s8s2I", 1, 0, 2, 0x3FFFE, b"b" * 16, b"soft", 13000, 0) + b"u" * 256
     shares = [wire_share(), wire_share(1), wire_share(2, 2), wire_share(6, 3, 5), wire_share(4, 1, 3, b"", ())]
     peers = b"".join(struct.pack("<iIIIQQ16sQ", 100 + i, 0, i, 0, 1 << 40, 1 << 41, b"u" * 16, 7) for i in range(64))
@@ -85,7 +85,8 @@ def conversations():
 
 
 def fifo_acts():
-    """Inputs of fuzz_fifo: the logarithms of the lanes and of a lane's slots, the number of changes to the header, operations."""
+    """Inputs of fuzz_fifo: the binary logarithms of the number of lanes and of slots per lane, the number of changes to the header,
+    operations."""
     def push(slot):
         return struct.pack("<BHB", 0, 2 * slot, 1) + struct.pack("<BHB", 0, 2 * slot + 1, 1)
     poll, one, release, upto, abort, aborted, reset, again = b"\1\x40", b"\1\0", b"\2", b"\3\1", b"\4\7", b"\5", b"\6", b"\7"

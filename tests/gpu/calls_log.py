@@ -1,4 +1,4 @@
-"""calls_log.py — the steps of `run` for `gpuload calls`: the log of programs on this driver, and what it costs."""
+"""calls_log.py — the steps of tests/gpu/run for `gpuload calls`: logs of programs on the selected driver, and the cost of a log."""
 import glob, json, os, sys, tempfile
 
 ODD = {   # cases of tests/nvidia/calls/odd.c that work on every driver: (argument, exit status, calls of cuDriverGetVersion)
@@ -7,7 +7,7 @@ ODD = {   # cases of tests/nvidia/calls/odd.c that work on every driver: (argume
 
 
 def log_of(s, *command, status=0):
-    """(the calls, an error text or "")"""
+    """Run a command under `gpuload calls`; return (the logged calls, an error text or "")."""
     with tempfile.TemporaryDirectory() as folder:
         got, _, err = s.run(s.tool("gpuload"), "calls", "--driver", s.args.driver, "--format", "json", "--output", f"{folder}/log", "--", *command)
         if got != status or "not recorded" in err:
@@ -21,7 +21,7 @@ def launched(calls, api):
 
 
 def calls_log(s):
-    """The log has the calls of gpuload, of programs that nvcc links with its static runtime, of Python, and of unusual programs."""
+    """Checks that the log has the calls of gpuload, of programs with NVIDIA's static runtime, of Python, and of unusual programs."""
     calls, err = log_of(s, s.tool("gpuload"), "run", "demo/vecadd.ptx", "--driver", s.args.driver)
     s.check("calls: gpuload run", any(c.get("kernel", "").startswith("vecadd") and c["result"] == "CUDA_SUCCESS" for c in calls), err or "no launch of vecadd")
     for program in sorted(glob.glob(s.tool("tests/nvidia/cudart/*.cudart")))[:6]:
@@ -42,7 +42,7 @@ def calls_log(s):
 
 
 def calls_cost(s):
-    """The time of a launch with a log, compared with that without; figures only."""
+    """Measures the time of a launch with and without a log; checks only that the benchmark runs."""
     few = ["--launches", "100000"] if s.args.driver == "soft" else ["--pairs", "5", "--launches", "300000"]
     status, out, err = s.run(sys.executable, "bench/bench_calls.py", "--driver", s.args.driver, "--build", s.build, *few, timeout=600)
     s.check("calls: the cost", status == 0, err)

@@ -1,8 +1,8 @@
-"""comm.py — the steps of `run` for communication kernels.
+"""comm.py — the steps of tests/gpu/run for communication kernels.
 
-Ranks are processes: one for each GPU, at least two; several on one GPU take turns, which is slow, so the sizes are small.  In
-comm_threads they are threads, whose kernels run at once on one GPU.
-The parameter s of each step is run's Suite."""
+Ranks are processes, one for each GPU and at least two.  Sizes are small if processes share a GPU, because their kernels then take turns,
+which is slow.  In comm_threads the ranks are threads, whose kernels run on one GPU at the same time.
+The parameter s of each step is the Suite of tests/gpu/run."""
 import json, os
 
 CALLS = ("sendrecv", "alltoall", "allreduce", "reducescatter", "allgather", "broadcast")
@@ -14,7 +14,7 @@ def n_gpus(s):
 
 
 def comm_collectives(s):
-    """Every collective with every algorithm, protocol and transport, checked; then the figures of the automatic choice."""
+    """Checks every collective with several algorithms, protocols and transports; measures its speed if there are several GPUs."""
     gpus = n_gpus(s)
     ranks, own_gpus = max(2, min(gpus, 8)), gpus > 1
     size = "8:16M:64" if own_gpus else "8:64K:16"
@@ -37,7 +37,7 @@ def comm_collectives(s):
 
 
 def comm_random(s):
-    """Random calls of all kinds; every result is compared with a reference."""
+    """Runs random calls of all collectives, and compares every result with a reference."""
     soak = s.tool("tests/comm/soak/comm_random")
     if not os.path.exists(soak):
         return s.result("skip", "comm/soak", "not built")
@@ -51,7 +51,7 @@ def comm_random(s):
 
 
 def comm_threads(s):
-    """Two ranks as threads, on two GPUs if there are two: every collective in memory and over the network, with its figures; random calls."""
+    """Runs two ranks as threads, on two GPUs if there are two: measures every collective over memory and network, then random calls."""
     where = "on one GPU" if n_gpus(s) < 2 else "on two GPUs"
     common = ["--driver", s.args.driver, "-n", "2", "--threads", "--timeout", "20", "--json"]
     most = {"nvidia": "16M", "soft": "64K"}[s.args.driver]
@@ -84,8 +84,7 @@ def comm_threads(s):
 
 
 def comm_faults(s):
-    """Ranks that are killed or stopped, or make another call: the others end in time, and name
-    that rank."""
+    """Kills ranks at random moments: the other ranks must end in time, and name the killed rank."""
     fault = s.tool("tests/comm/fault/fault")
     if not os.path.exists(fault):
         return s.result("skip", "comm/fault", "not built")
@@ -95,8 +94,7 @@ def comm_faults(s):
 
 
 def comm_netqueue(s):
-    """Streams that a kernel unpacks, random pieces and hostile entries; then the rates compared
-    with plain copies."""
+    """Checks netqueue: streams that a kernel unpacks, random entries and invalid entries; then measures it against plain copies."""
     driver = ["--driver", s.args.driver]
     for options in ([], ["--align", "1"], ["--align", "16", "--source", "memory"], ["--corrupt", "0.01"], ["--pieces", "1:100", "--bytes", "1M"]):
         status, out, err = s.run(s.tool("gpuload"), "comm", "netqueue", "--check", "--bytes", "16M", *options, *driver)

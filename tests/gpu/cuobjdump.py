@@ -3,11 +3,10 @@
 
     tests/gpu/cuobjdump.py [--images] FILE...
 
-Compares the registered machine code: for each kernel its architecture, name, registers, stack and static shared memory.
-cuobjdump also lists the device functions of linked relocatable code; they are left out: a kernel has a constant bank 0.
-It prints a stack of 0 for code that is not linked yet, where gpuload prints no stack.  It does not list the relocatable
-images that a library still contains, nor embedded images.  So --images writes each image to a file and gives these files
-to cuobjdump; use it for cubins, too.
+Compares the registered machine code: for each kernel its architecture, name, registers, stack and static shared memory.  cuobjdump also
+lists device functions of linked relocatable code; they have no constant bank 0, and are left out.  For code that is not linked yet, it
+prints a stack of 0, and gpuload prints none.  It lists neither the relocatable images in a library nor embedded images; --images therefore
+extracts each image and runs cuobjdump on the extracted file.  Cubins need --images, too.
 
 Needs no GPU; exits with status 77 if cuobjdump is not installed.
 """
@@ -19,7 +18,7 @@ USAGE = re.compile(r"REG:(\d+) STACK:(\d+) SHARED:(\d+)")
 
 
 def cuobjdump(path, arch=None):
-    """A multiset of (arch, kernel, registers, stack, shared), read from cuobjdump's output."""
+    """Run cuobjdump; return a multiset of (arch, kernel, registers, stack, shared)."""
     bag, name = collections.Counter(), None
     with subprocess.Popen(["cuobjdump", "-res-usage", path], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                           text=True) as p:
@@ -31,7 +30,7 @@ def cuobjdump(path, arch=None):
             elif (m := USAGE.search(line)) and name:
                 reg, stack, shared = map(int, m.groups())
                 if int(re.search(r"\d+", arch)[0]) >= 90 and shared >= 1024:
-                    shared -= 1024  # reserved by the system; ptxas -v does not include it
+                    shared -= 1024  # the system's part, which `gpuload ls` and ptxas -v do not count
                 if "CONSTANT[0]:" in line:
                     bag[(arch, name, reg, stack, shared)] += 1
                 name = None
@@ -39,9 +38,10 @@ def cuobjdump(path, arch=None):
 
 
 def gpuload(path, embedded):
-    """The same multiset from gpuload, and its kernels without registers or, in linked code, without stack."""
+    """Return the same multiset from `gpuload ls`, and the number of kernels for which it lacks the registers or, in linked code, the
+    stack."""
     bag, unknown = collections.Counter(), 0
-    out = subprocess.run([f"{BUILD}/gpuload", "ls", "--json", path], stdout=subprocess.PIPE).stdout  # status 1: no device code
+    out = subprocess.run([f"{BUILD}/gpuload", "ls", "--json", path], stdout=subprocess.PIPE).stdout  # not checked: status 1 only means no device code
     for image in json.loads(out)["images"]:
         if image["kind"] == "cubin" and (
                 embedded or (image["origin"] == "registered" and image["section"] != "__nv_relfatbin")):
@@ -53,7 +53,7 @@ def gpuload(path, embedded):
 
 
 def cuobjdump_images(path):
-    """The kernels of each image of a file, written to a file of its own."""
+    """Extract each image of a file into a separate file; return the kernels that cuobjdump finds in them."""
     bag = collections.Counter()
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([f"{BUILD}/gpuload", "extract", "--kind", "cubin", path, "-o", folder], stdout=subprocess.DEVNULL)

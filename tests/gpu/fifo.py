@@ -1,6 +1,6 @@
-"""fifo.py — the steps of `run` for the queue from GPU threads to a CPU thread.
+"""fifo.py — the steps of tests/gpu/run for the FIFO from GPU threads to a CPU thread.
 
-The parameter s of each step is run's Suite."""
+The parameter s of each step is the Suite of tests/gpu/run."""
 import json, os, re, shutil, sys, tempfile
 
 
@@ -9,7 +9,7 @@ def millions(per_s):
 
 
 def fifo_bench(s):
-    """gpuload fifo bench: no trigger is lost; adds the figures."""
+    """Runs `gpuload fifo bench`, which fails if an item is lost; adds its measured rates and latencies to s.figures."""
     status, out, err = s.run(s.tool("gpuload"), "fifo", "bench", "--json", "--driver", s.args.driver)
     s.check("gpuload fifo bench", status == 0, f"exit status {status}: {err}")
     if status:
@@ -38,7 +38,7 @@ def fifo_programs(s):
 
 
 def fifo_soak(s):
-    """The soak test checks triggers in every mode; then it detects each kind of deliberate damage."""
+    """Runs the soak test, which checks many items in every mode; then it must detect each kind of deliberate damage."""
     soak = s.tool("tests/proxy/soak/soak")
     if not os.path.exists(soak):
         return s.result("skip", "soak", "not built")
@@ -50,7 +50,8 @@ def fifo_soak(s):
 
 
 def fifo_trace(s):
-    """gpuload fifo trace: the trace is consistent (tests/cli/fifo/check_trace.py); adds the time of each step."""
+    """Checks that the output of `gpuload fifo trace` is consistent (tests/cli/fifo/check_trace.py); adds the time of each step to
+    s.figures."""
     modes = {"lanes": ["--sync"], "shared": ["--sync", "--mode", "shared", "--parallel", "64", "--size", "128"],
              "a full ring": ["--mode", "shared", "--size", "4"]}
     for name, options in modes.items():
@@ -68,7 +69,7 @@ def fifo_trace(s):
 
 
 def fifo_bus(s):
-    """The limits of the bus, and the cost of the CPU's half alone; figures only."""
+    """Measures the limits of the bus, and the cost of the CPU side alone; checks only that the benchmarks run."""
     for program, more in (("bench_fifo_bus", ["--driver", s.args.driver]), ("bench_fifo", []), ("bench_proxy", [])):
         if not os.path.exists(s.tool(f"bench/fifo/{program}")):
             s.result("skip", program, "not built: run ninja bench-programs")
@@ -79,7 +80,7 @@ def fifo_bus(s):
 
 
 def fifo_sanitizer(s):
-    """compute-sanitizer reports no errors in the kernels that push."""
+    """Checks that compute-sanitizer reports no errors in the kernels that push to the FIFO."""
     tool = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
     if s.args.driver != "nvidia" or not os.path.exists(tool):
         return s.result("skip", "compute-sanitizer of the FIFO", "it is not installed, or the driver is not NVIDIA's")

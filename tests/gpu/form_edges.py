@@ -1,14 +1,14 @@
-"""form_edges.py — forms with operands that test the rules of rounding, flushing and clamping.
+"""form_edges.py — instruction forms with operands that test the rules of rounding, flushing to zero and clamping.
 
-The forms here give whole rows (only["rows"]) or selected operands.  Results whose NaN bits are compared have an untyped
-format (b32, b64), which make_forms.py stores unchanged.
+A form here gives complete rows of operands (only["rows"]) or selected values of an operand.  A result has an untyped format (b32,
+b64) if the bits of a NaN matter, because make_forms.py stores these formats unchanged.
 """
 import random
 import struct
 
 from form_lists import ROUNDS, f
 
-TINY32 = 1 / 2 ** 126  # the least normal float
+TINY32 = 1 / 2 ** 126  # the smallest normal float
 TINY16 = 1 / 2 ** 14
 
 
@@ -29,27 +29,27 @@ def near(bits, steps=(-2, -1, 0, 1, 2)):
 
 
 def significands(n, bits, name):
-    """n pseudo-random numbers in [1, 2) with this number of bits, always the same ones."""
+    """Return n pseudo-random numbers in [1, 2) with this number of bits; the name is the seed."""
     chance = random.Random(name)
     return [1.0, 2 - 2.0 ** (1 - bits)] + [1 + chance.randrange(2 ** (bits - 1)) / 2 ** (bits - 1) for _ in range(n - 2)]
 
 
 def with_signs(rows, sign):
-    """Every row, and every second row with its first operand negated."""
+    """Return the rows; in every second one, the sign of the first operand is flipped."""
     return [(r[0] ^ sign, *r[1:]) if k % 2 else r for k, r in enumerate(rows)]
 
 
 def tiny_products(least, encode, bits, sign, n):
-    """Products a * b near the least normal number, for neighbouring values of b; and exact ties just below it."""
+    """Operands whose products are near the smallest normal number `least`, for neighbouring values of b; and exact ties just below it."""
     rows = [(encode(a / 2), v) for a in significands(n, bits, "products") for v in near(encode(2 * least / a))]
     for p, q in ((18631, 1801), (31, 1082401), (601, 55831)) if bits == 24 else ((63, 65), (15, 273), (45, 91)):
-        high = 2 ** (q.bit_length() - 1)  # p * q is 2^(bits + 1) - 1: one bit too many, and odd
+        high = 2 ** (q.bit_length() - 1)  # p * q = 2^(bits + 1) - 1 is odd and one bit too long, so it is a tie
         rows.append((encode(p * high / 2 ** (bits + 1)), encode(q / high * least)))
     return with_signs(rows, sign)
 
 
 def tiny_sums(least, encode, bits, sign, n):
-    """Operands of a * b + c whose result is near the least normal number, on both sides."""
+    """Operands of a * b + c whose result is slightly below or above the smallest normal number `least`."""
     unit = 2.0 ** -bits
     rows = [(encode(a), v, encode(-least) | sign) for a in significands(n, bits, "sums") for v in near(encode(2 * least / a))]
     rows += [(encode(unit * s), encode(least * t), encode(-least) | sign)

@@ -1,4 +1,4 @@
-/* form_files.c — reads a form's files, compares rows, finds a form in a dump. */
+/* form_files.c — reads the files of an instruction form, compares rows of results, finds a form's results in a dump. */
 #include <dirent.h>
 #include <inttypes.h>
 #include <math.h>
@@ -9,8 +9,7 @@
 
 #include "tests/gpu/forms.h"
 
-/* ---- reading
- * --------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static bool parse_check(struct form *f, const char *text)
 {
@@ -93,8 +92,7 @@ int forms_each(const char *folder, int (*each)(const struct form *f, void *user)
 	return result;
 }
 
-/* ---- comparing
- * ------------------------------------------------------------------------------- */
+/* ---- comparing ------------------------------------------------------------------------------- */
 
 /* Convert floating-point bits to an integer with the same order, so that a difference is in ULP. */
 static int64_t ordered(uint64_t bits, unsigned width)
@@ -159,8 +157,7 @@ bool form_row_agrees(const struct form *f, const void *reference, const void *ot
 	return true;
 }
 
-/* ---- dumps
- * ----------------------------------------------------------------------------------- */
+/* ---- dumps ----------------------------------------------------------------------------------- */
 
 gpul_status form_dump_open(const char *path, struct form_dump *out, gpul_error *err)
 {

@@ -18,7 +18,7 @@ def f(text, results, sources, check="bits", only=None, name=None):
 
 
 def finite(*bounds):
-    """f32 patterns with lo <= |x| <= hi, of both signs."""
+    """Return the bit patterns of form_values.F32 with lo <= |x| <= hi, of both signs."""
     import struct
     from form_values import F32
     lo, hi = bounds
@@ -27,7 +27,7 @@ def finite(*bounds):
 
 
 def holds(to, source):
-    """Whether every value of an integer type fits in another."""
+    """Return whether the integer type `to` can represent every value of the type `source`."""
     to_bits, from_bits = int(to[1:]), int(source[1:])
     if to[0] == "u":
         return source[0] == "u" and to_bits >= from_bits
@@ -81,7 +81,7 @@ def carry():
                     f"{t} {t}", f"{t} {t} {t}")
             yield f(f"mad.{half}.cc.{t} {{d}}, {{a}}, {{b}}, {{c}}; madc.{half}.cc.{t} {{q}}, {{a}}, {{c}}, {{b}}; "
                     f"addc.{t} {{d}}, {{a}}, {{c}}", f"{t} {t}", f"{t} {t} {t}", name=f"madc.{half}.cc.{t}")
-        for first, second in (("sub", "addc"), ("add", "subc"), ("sub", "madc.lo"), ("mad.lo", "subc")):  # a subtraction's carry
+        for first, second in (("sub", "addc"), ("add", "subc"), ("sub", "madc.lo"), ("mad.lo", "subc")):  # mixes borrow and carry
             one, two = (", {c}" if x.startswith("mad") else "" for x in (first, second))
             yield f(f"{first}.cc.{t} {{d}}, {{a}}, {{b}}{one}; {second}.{t} {{q}}, {{c}}, {{a}}{two}", f"{t} {t}", f"{t} {t} {t}",
                     name=f"{first}.cc.{t} {second}")
@@ -204,7 +204,8 @@ def floats():
 
 
 def approx():
-    """Bounds: twice the ISA's bound, because both drivers may use it, and 1 ulp for each rounding."""
+    """Approximate instructions.  The bound is twice that of the PTX ISA, because both results may differ by as much from the exact one,
+    plus 1 ulp for each rounding."""
     for ftz in ("", ".ftz"):
         yield f(f"rcp.approx{ftz}.f32 {{d}}, {{a}}", "f32", "f32", "f32:2")
         yield f(f"sqrt.approx{ftz}.f32 {{d}}, {{a}}", "f32", "f32", "f32:3")
@@ -246,7 +247,7 @@ def convert():
         for source in ints:
             if to != source:
                 yield f(f"cvt.{to}.{source} {{d}}, {{a}}", to, source)
-                if not holds(to, source):  # otherwise nothing can saturate, and the form does not exist
+                if not holds(to, source):  # if every value fits, PTX has no .sat form
                     yield f(f"cvt.sat.{to}.{source} {{d}}, {{a}}", to, source)
     for to in ints:
         wide = ("f16", "f32", "f64") if to[1:] == "8" else ("f16", "bf16", "f32", "f64")
@@ -339,7 +340,7 @@ def video():
 
 
 def memory():
-    """Loads and stores of every width, and atomics on the row's bytes of `out`."""
+    """Loads and stores of every width, and atomics, in the row's bytes of the output buffer (%d21)."""
     for t in ("u8", "s8", "u16", "s16", "u32", "s32"):
         for n, r in ((32, "{d}"), (64, "{q}")):
             if int(t[1:]) <= n:

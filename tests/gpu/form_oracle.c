@@ -1,4 +1,4 @@
-/* form_oracle.c — writes and reads the lines of a GPU's results. */
+/* form_oracle.c — writes and reads the lines of a file with a GPU's results (form_oracle.h). */
 #include "tests/gpu/form_oracle.h"
 
 #include <inttypes.h>
@@ -22,7 +22,7 @@ static uint64_t hash_input(const struct form *f)
 	return hash_bytes(hash_bytes(first_hash, f->ptx.bytes, f->ptx.n_bytes), f->in.bytes, f->in.n_bytes);
 }
 
-/* make_forms.py fills the last block with copies of row 0: these rows are left out. */
+/* The number of rows without the copies of row 0 with which make_forms.py fills the last block. */
 static size_t distinct_rows(const struct form *f)
 {
 	const char *in = f->in.bytes;

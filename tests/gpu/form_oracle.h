@@ -2,10 +2,10 @@
  *
  *     # comment
  *     NAME INPUT bits RESULT      INPUT: a hash of the form's PTX and operands; RESULT: a hash of all result bytes
- *     NAME INPUT rows HEX         a form that is compared within a bound: the result rows themselves
+ *     NAME INPUT rows HEX         for a form that is compared within a bound: the bytes of the result's rows
  *
  * A hash is FNV-1a with 64 bits, 16 hexadecimal digits.  A line whose INPUT differs belongs to an older version of the
- * form: it is reported as outdated and compares nothing. */
+ * form: it is reported as outdated, and its result is not compared. */
 #ifndef GPULOAD_TESTS_GPU_FORM_ORACLE_H
 #define GPULOAD_TESTS_GPU_FORM_ORACLE_H
 
@@ -13,7 +13,7 @@
 
 #include "tests/gpu/forms.h"
 
-/* Write the line of a form for a result of rows * out_bytes bytes. */
+/* Write the line of a form.  result: f->rows * f->out_bytes bytes. */
 void form_oracle_write(FILE *to, const struct form *f, const void *result);
 
 typedef enum form_verdict {
@@ -23,7 +23,7 @@ typedef enum form_verdict {
 	FORM_UNKNOWN,  /* the file has no line for the form */
 } form_verdict;
 
-/* Compare a result with the form's line in the text of an oracle file, which is NUL-terminated. */
+/* Compare a result with the form's line in `oracle`, the NUL-terminated text of such a file. */
 form_verdict form_oracle_compare(const char *oracle, const struct form *f, const void *result);
 
 #endif

@@ -37,7 +37,7 @@ def values(kind):
         return [0, 1]
     if kind == "amount":                   # shift amounts, positions, lengths
         return AMOUNTS
-    if kind == "small":                    # lengths with different results
+    if kind == "small":                    # shift amounts and lengths, each with a different result
         return [0, 1, 5, 16, 31, 32, 33, 64, 255]
     if kind == "pick":                     # prmt selectors
         return [0x3210, 0x7654, 0x0123, 0xfedc, 0x8080, 0x1b8d, 0xffff1234, 1, 2, 3]

@@ -4,10 +4,9 @@
  *     forms compare FOLDER REFERENCE OTHER
  *     forms check FOLDER FILE DUMP
  *
- * --write-hashes writes the results as the text of form_oracle.h; check compares a dump with such a text.
- * README.md in this folder describes the format of the files.  For each form, a dump contains a line
- * "NAME ok BYTES" followed by this number of bytes of output, or a line "NAME refused 0: the driver's
- * error".  compare skips a form that the reference refused; a form that only OTHER refused fails. */
+ * --write-hashes writes the results as the text of form_oracle.h; check compares a dump with such a text.  README.md in this folder
+ * describes the format of the files.  For each form, a dump contains a line "NAME ok BYTES" followed by this number of bytes of output, or
+ * a line "NAME refused 0: the driver's error".  compare skips a form that the reference refused; a form that only OTHER refused fails. */
 #include <dirent.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -21,13 +20,12 @@
 
 enum { BLOCK = 256, POISON = 0xcd };
 
-/* ---- run
- * ------------------------------------------------------------------------------------- */
+/* ---- run ------------------------------------------------------------------------------------- */
 
 struct runner {
 	const gpul_driver *drv;
 	gpul_context context;
-	FILE *dump, *oracle; /* oracle NULL: not wanted */
+	FILE *dump, *oracle; /* oracle: output of --write-hashes; NULL: none */
 	unsigned ran, refused;
 };
 
@@ -47,7 +45,7 @@ static gpul_status launch_form(const gpul_driver *drv, CUmodule module, const st
 	return st ? st : gpul_cu(drv, err, cuCtxSynchronize());
 }
 
-/* Run all rows of one form; *result is filled with rows x out bytes. */
+/* Run all rows of one form; stores f->rows * f->out_bytes bytes in result. */
 static gpul_status run_form(const gpul_driver *drv, const struct form *f, void *result, gpul_error *err)
 {
 	size_t out_bytes = f->rows * f->out_bytes;
@@ -99,15 +97,14 @@ static int run_one(const struct form *f, void *user)
 	} else {
 		write_refused(r->dump, f, &err);
 		r->refused++;
-		gpul_context_close(&r->context); /* a fault makes the context unusable: open
-						    a new one for the next form */
+		gpul_context_close(&r->context); /* a fault makes the context unusable */
 		gpul_context_open(r->drv, 0, &r->context, NULL);
 	}
 	free(result);
 	return 0;
 }
 
-/* Open the file of hashes, and write where they come from. */
+/* Open the output of --write-hashes, and write comments with the GPU, its driver and the command. */
 static FILE *open_oracle(const struct runner *r, const char *path)
 {
 	FILE *f = fopen(path, "w");
@@ -152,8 +149,7 @@ static int run(const char *folder, gpul_driver_choice driver, const char *out, c
 	return bad || r.ran == 0;
 }
 
-/* ---- compare
- * --------------------------------------------------------------------------------- */
+/* ---- compare --------------------------------------------------------------------------------- */
 
 struct comparison {
 	struct form_dump reference, other;
@@ -215,13 +211,12 @@ static int compare(const char *folder, const char *reference, const char *other)
 	return bad;
 }
 
-/* ---- check: a dump and the committed results of a GPU
- * ---------------------------------------------------- */
+/* ---- check: a dump and the committed results of a GPU ---------------------------------------------------- */
 
 struct checking {
 	const char *oracle;
 	struct form_dump dump;
-	unsigned passed, failed, without; /* without: forms that the file does not have */
+	unsigned passed, failed, without; /* without: number of forms that the file lacks */
 };
 
 static int check_one(const struct form *f, void *user)

@@ -12,21 +12,21 @@ typedef enum form_check {
 	FORM_F16,
 	FORM_BF16,
 	FORM_F32,
-	FORM_F64,     /* the last four formats: equal within a number of ULP */
+	FORM_F64,     /* FORM_F16 to FORM_F64: equal within a number of ULP */
 	FORM_F32_ABS, /* equal within an absolute error */
 } form_check;
 
 struct form {
 	char name[96];                    /* name of the form's files, without suffix */
-	char title[120];                  /* "add.rn.ftz.f32" */
+	char title[120];                  /* such as "add.rn.ftz.f32" */
 	size_t rows, in_bytes, out_bytes; /* number of rows; bytes of one row */
 	form_check check;
-	double bound; /* the largest difference: in ULP, or absolute */
+	double bound; /* largest accepted difference, in ULP or absolute */
 	gpul_file ptx, in;
 };
 
-/* Call each() with every form of a folder, in the order of their names, until it returns
- * non-zero.  Returns this value, or 1 after printing an error if a file is malformed. */
+/* Call each() with every form of a folder, in the order of names, until it returns nonzero.  Returns that value; 1 if a file is
+ * malformed, after printing an error; else 0. */
 int forms_each(const char *folder, int (*each)(const struct form *f, void *user), void *user);
 
 /* True if two output rows are equal by the form's check.  All NaN values count as equal, except for FORM_BITS. */

@@ -18,7 +18,7 @@ from form_values import BYTES, values
 
 MAX_ROWS = 1024  # a multiple of 256, so that the warps of the last block are full
 
-# Register class and load/store type by bytes; 8-bit values use 16-bit registers.
+# {size in bytes: prefix of the register names}, {size: type for load and store}; 8-bit values use 16-bit registers.
 REGISTER = {1: "h", 2: "h", 4: "r", 8: "d"}
 MEMORY = {1: "u8", 2: "b16", 4: "b32", 8: "b64"}
 
@@ -51,7 +51,7 @@ def load(kind, n, offset):
 
 
 def canonical(kind, n):
-    """PTX does not define the bits of a NaN result: replace them with fixed bits."""
+    """Return PTX that replaces a NaN result by fixed bits, because PTX does not define the bits of a NaN."""
     register = operand(kind, n)
     if kind == "f32":
         return [f"setp.nan.f32 %p19, {register}, {register};", f"selp.b32 {register}, 0x7fffffff, {register}, %p19;"]
@@ -76,7 +76,7 @@ def store(kind, n, offset):
 
 
 def kernel(form, n_rows):
-    """The PTX of a form: operands in registers from 1, results from 8, addresses in %d20 and %d21."""
+    """Return the PTX of a form.  Registers: operands from number 1 on, results from 8 on, addresses in %d20 (in) and %d21 (out)."""
     inputs, outputs = Layout(form.sources), Layout(form.results)
     body = ["ld.param.u64 %d20, [in];", "ld.param.u64 %d21, [out];", "ld.param.u32 %r20, [rows];",
             "mov.u32 %r21, %ctaid.x;", "mov.u32 %r22, %ntid.x;", "mov.u32 %r23, %tid.x;",
@@ -110,7 +110,8 @@ def kernel(form, n_rows):
 
 
 def pick_rows(form):
-    """The rows that the form gives; else all combinations of operands, or always the same MAX_ROWS of them."""
+    """Return the form's rows if it has any; else all combinations of operands or, if there are more, MAX_ROWS random ones with a fixed
+    seed."""
     if "rows" in form.only:
         rows = form.only["rows"]
         return rows + rows[:1] * (-len(rows) % 256)

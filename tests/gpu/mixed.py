@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""mixed.py — compares which image of a fatbin the driver and gpuload select.
+"""mixed.py — checks that gpuload selects the same image of a fatbin as the driver.
 
     tests/gpu/mixed.py make FOLDER --nvcc NVCC            write fatbins with nvcc's ptxas and fatbinary
     tests/gpu/mixed.py compare FOLDER --driver soft       compare the selections
@@ -97,7 +97,7 @@ def make(folder, nvcc):
 
 
 def of_gpuload(build, path, driver):
-    """The number of the image that gpuload selected, or its error."""
+    """Return (number of the image that gpuload selects, "") or (None, gpuload's error)."""
     with tempfile.TemporaryDirectory() as d:
         r = subprocess.run([f"{build}/gpuload", "run", path, "--kernel", "which", "--driver", driver, "out:i32[1]", "--grid", "1",
                             "--block", "1", "--save", f"0={d}/out"], capture_output=True, text=True, stdin=subprocess.DEVNULL)

@@ -12,7 +12,7 @@ import argparse, json, lzma, os, shutil, subprocess, sys, tarfile, tempfile
 MANIFEST = "tests/gpu/pack.json"
 PROGRAMS = ("gpuload", "kernels", "gpuload-probe", "libgpuload.so", "libgpuload.so.0", "stage", "softcuda", "lib", "examples", "bench",
             *(f"tests/{part}" for part in ("comm", "corpus", "fault", "gpu", "inputs", "ipc", "lab", "nvidia/calls", "nvidia/cudart", "memalloc", "proxy", "rdma")))
-INPUTS = "tests/inputs/"                     # programs and objects that gpuload reads: packed as the compiler wrote them
+INPUTS = "tests/inputs/"                     # files that gpuload reads: not stripped
 OF_THE_COMPILER = ("libc.", "libm.", "libdl.", "libpthread.", "librt.", "libstdc++.", "libgcc_s.", "ld-linux", "libcuda.")
 MOST_BYTES = 60 << 20
 
@@ -33,13 +33,13 @@ def build_programs(build):
 
 
 def tests_of_the_suite(build):
-    """The programs that `ninja gpu-tests` builds: a whole build has many more tests."""
+    """Return the programs that `ninja gpu-tests` builds, because a complete build has many more tests."""
     rules = "build.ninja" if build == "build" else f"{build}/build.ninja"
     return set(output_of("ninja", "-f", rules, "-t", "query", "gpu-tests").replace("|", " ").split())
 
 
 def built_files(build, wanted):
-    """wanted: the programs test_* that are packed."""
+    """Yield the built files for the pack.  Of the programs named test_*, only those in `wanted` are packed."""
     for part in PROGRAMS:
         top = f"{build}/{part}"
         if os.path.isfile(top):
@@ -49,7 +49,7 @@ def built_files(build, wanted):
 
 
 def libraries(files):
-    """The libraries that the programs link and the GPU machine may lack: {name: path}."""
+    """Return {name: path} of the libraries that the programs are linked with and the GPU machine may lack."""
     found = {}
     for path in files:
         listed = subprocess.run(["ldd", path], capture_output=True, text=True, check=False).stdout
@@ -62,7 +62,7 @@ def libraries(files):
 
 
 def add_file(folder, source, name):
-    """Copy a file into the pack, an ELF file without its debug information."""
+    """Copy a file into the pack; strip debug information from an ELF file."""
     path = f"{folder}/{name}"
     os.makedirs(os.path.dirname(path), exist_ok=True)
     if os.path.islink(source) and not os.path.isabs(os.readlink(source)):
@@ -91,7 +91,7 @@ def main(argv):
         files = sorted(os.path.relpath(f"{d}/{n}", folder) for d, _, names in os.walk(folder) for n in names)
         with open(f"{folder}/{MANIFEST}", "w", encoding="utf-8") as f:
             json.dump({"commit": output_of("git", "describe", "--always", "--dirty").strip(), "files": files}, f)
-        # a dictionary as large as some programs: many of them are linked with the same library
+        # a dictionary as large as a program, because many programs contain the same library
         filters = [{"id": lzma.FILTER_LZMA2, "preset": 3, "dict_size": 64 << 20}]
         with lzma.open(args.file, "wb", filters=filters) as packed, tarfile.open(fileobj=packed, mode="w") as tar:
             tar.add(folder, ".")
@@ -103,7 +103,7 @@ def main(argv):
 
 
 def read_manifest():
-    """The manifest of the pack that this folder was unpacked from; None in a checkout."""
+    """Return the manifest of the pack from which this folder was unpacked; None: this is a checkout."""
     try:
         with open(MANIFEST, encoding="utf-8") as f:
             return json.load(f)

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""profile_ncu.py — compares the counters of `gpuload run --profile` with those of Nsight
-Compute, for the same kernels.
+"""profile_ncu.py — compares the counters of `gpuload run --profile` with those of Nsight Compute, for the same kernels.
 
     tests/gpu/profile_ncu.py [--build build] [FILE.cu|FILE.ptx:KERNEL ...]
 
 Without files: the kernels of examples/14 to 16, of tests/gpu/profile_access.ptx, and of bench/kernels.  Each runs on the software
-driver with --profile, and on the GPU under ncu.  Prints a table; fails if a counter that must be equal is not: requests, sectors
-and conflict-free wavefronts do not depend on how ptxas translates the kernel, instructions and branches do.
+driver with --profile, and on the GPU under ncu.  Prints a table; fails if a counter differs that does not depend on how ptxas translates
+the kernel: requests, sectors and conflict-free wavefronts must be equal, but not instructions and branches.
 Exit status: 0 equal, 1 a counter differs, 77 no GPU or no ncu (or no permission to read its counters).
 """
 import argparse, csv, io, json, os, shutil, subprocess, sys, tempfile
@@ -35,7 +34,7 @@ def access_kernels():
 def soft(args, file, kernel, sm):
     with tempfile.TemporaryDirectory() as folder:
         out = f"{folder}/profile.json"
-        # The limit in an exercise's own line is exceeded on purpose.
+        # The exit status is not checked: kernels of exercises exceed the limits of their `// gpuload run:` lines on purpose.
         subprocess.run([f"{args.build}/gpuload", "run", file, "--kernel", kernel, "--driver", "soft", "--profile", out, "--profile-sm", sm],
                        capture_output=True, text=True, cwd=ROOT)
         with open(out, encoding="utf-8") as f:

@@ -1,11 +1,11 @@
-"""rdma.py — the steps of `run` for the send path.
+"""rdma.py — the steps of tests/gpu/run for sending GPU memory to other machines (rdma/).
 
-The parameter s of each step is run's Suite."""
+The parameter s of each step is the Suite of tests/gpu/run."""
 import os, re, sys, tempfile
 
 
 def rdma_programs(s):
-    """Runs the tests of rdma/ that accept any driver; what this GPU does not support is reported as skipped, with the reason."""
+    """Runs the tests of rdma/ that accept any driver; reports what this GPU does not support as skipped, with the reason."""
     for program in ("rdma/gpu/test_gpu_memory", "rdma/gpu/test_gpu_copies"):
         if not os.path.exists(s.tool(f"tests/{program}")):
             s.result("skip", program, "not built")
@@ -21,7 +21,8 @@ def rdma_programs(s):
 
 
 def rdma_puts(s):
-    """Puts from the kernel of one process to the kernel of another; the errors of both ends; the time of each step."""
+    """Tests RDMA writes (puts) that a kernel of one process makes to memory of a kernel in another, and errors at both ends; measures
+    each step."""
     way = s.tool("tests/rdma/put/whole_way")
     if not os.path.exists(way):
         return s.result("skip", "rdma/put/whole_way", "not built")

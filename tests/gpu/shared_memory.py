@@ -1,6 +1,6 @@
-"""shared_memory.py — the steps of `run` for memory that GPUs and processes share.
+"""shared_memory.py — the steps of tests/gpu/run for memory that GPUs and processes share.
 
-The parameter s of each step is run's Suite.  With --driver soft there are two software devices, so that every check runs.
+The parameter s of each step is the Suite of tests/gpu/run.  With --driver soft there are two software devices, so that every check runs.
 """
 import json, os, re, signal, subprocess, tempfile
 
@@ -8,7 +8,7 @@ KINDS = ["auto", "host-numa", "device", "memfd", "shm", "device-ipc"]
 
 
 def environment(s, folder):
-    """A separate folder for the sockets; two devices on the software driver."""
+    """Return environment variables: a separate folder for the sockets, and two devices on the software driver."""
     return dict(s.env, GPULOAD_RUNTIME_DIR=folder, **({"GPULOAD_SOFT_DEVICES": "2"} if s.args.driver == "soft" else {}))
 
 
@@ -18,7 +18,7 @@ def devices(s, env):
 
 
 def memory_kinds(s):
-    """Every kind of memory works in this process and in another one; skipped with the driver's reason if not."""
+    """Checks that every kind of memory works in one process and shared with another; fabric memory is skipped if the driver lacks it."""
     with tempfile.TemporaryDirectory() as d:
         status, out, err = s.run(s.tool("gpuload"), "devices", "--memory", "--json", "--driver", s.args.driver, env=environment(s, d))
     if status:
@@ -41,7 +41,7 @@ def sums_agree(out, n):
 
 
 def mmap_sum(s):
-    """The sums of several processes' GPUs and CPUs agree, for every kind of memory and on every GPU."""
+    """Checks that the GPUs and CPUs of several processes compute the same sum of shared memory, for every kind of memory and all GPUs."""
     with tempfile.TemporaryDirectory() as d:
         env = environment(s, d)
         n_devices = devices(s, env)
@@ -61,7 +61,7 @@ def mmap_sum(s):
 
 
 def owner(s, env, name, kind, *more):
-    """Starts a process that offers 16 MiB until the last attacher detaches; returns it when it is ready."""
+    """Start a process that shares 16 MiB under a name; return it and the line that it prints when it is ready."""
     p = subprocess.Popen([s.tool("gpuload"), "share", name, "--kind", kind, "--bytes", "16M", "--fill", "f32=iota", "--driver",
                           s.args.driver, *more], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                          text=True)
@@ -69,7 +69,7 @@ def owner(s, env, name, kind, *more):
 
 
 def leases(s):
-    """share and attach: a sum, the same GPU with another number, and an owner that is killed."""
+    """Tests `gpuload share` and `gpuload attach`: a sum, a peer that numbers the same GPU differently, and an owner that is killed."""
     with tempfile.TemporaryDirectory() as d:
         env = environment(s, d)
         for kind in KINDS[1:]:
@@ -94,7 +94,7 @@ def leases(s):
 
 
 def ended(p, timeout=30):
-    """The exit status; None if the process had to be killed after a time-out."""
+    """Wait for a process; return its exit status, or None if it had to be killed after a time-out."""
     try:
         return p.wait(timeout)
     except subprocess.TimeoutExpired:
@@ -125,7 +125,7 @@ def faults(s):
 
 
 def memory_timing(s):
-    """The cost of sharing, compared with the driver's bare calls; figures only."""
+    """Measures the cost of sharing memory, compared with the driver's own calls; checks only that the benchmarks run."""
     for program, more in (("memory/bench_memory", []), ("bench_sum", ["--bytes", "1G" if s.args.driver == "nvidia" else "16M"])):
         if not os.path.exists(s.tool(f"bench/{program}")):
             s.result("skip", program, "not built: run ninja bench-programs")

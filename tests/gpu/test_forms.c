@@ -33,7 +33,7 @@ static void counts_ulp_across_zero_and_powers_of_two(void **state)
 	(void)state;
 	assert_true(agrees(FORM_F32, 1, 0x3f800000, 0x3f7fffff, 4)); /* 1 and the next lower number */
 	assert_false(agrees(FORM_F32, 1, 0x3f800000, 0x3f7ffffe, 4));
-	assert_true(agrees(FORM_F32, 2, 0x00000001, 0x80000001, 4)); /* the least number and its negative */
+	assert_true(agrees(FORM_F32, 2, 0x00000001, 0x80000001, 4)); /* the smallest subnormal number and its negative */
 	assert_false(agrees(FORM_F32, 1, 0x00000001, 0x80000001, 4));
 	assert_true(agrees(FORM_F64, 0, 0x8000000000000000, 0, 8));  /* -0 and 0 */
 	assert_true(agrees(FORM_F16, 1, 0x3c003c00, 0x3c013bff, 4)); /* two elements in a row */

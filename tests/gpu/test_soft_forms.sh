@@ -1,7 +1,6 @@
 #!/bin/bash
-# The software driver runs every instruction form.  Each build of its handlers that this CPU supports (GPULOAD_SOFT_ISA)
-# gives the results of a GPU, which forms.h200 contains; and all builds give the same bits.  The comparison detects a
-# changed bit.
+# The software driver runs every instruction form.  Its handlers are built for several instruction sets (GPULOAD_SOFT_ISA): each build that
+# this CPU supports gives a GPU's results (forms.h200), and all builds give the same bits.  The comparison must detect a changed bit.
 set -eu
 build=${GPULOAD_BUILD:-build}
 export GPULOAD_SOFT_DRIVER=${GPULOAD_SOFT_DRIVER:-$build/softcuda/libcuda-soft.so}
@@ -31,7 +30,7 @@ done
 agree check "$dir/forms" "$dir/hashes.base" "$dir/base"
 grep -q ' 0 failed, 0 skipped' "$dir/report"
 
-# The last byte of the dump belongs to an output.
+# Change the last byte of the dump, which belongs to a result.
 head -c -1 "$dir/base" >"$dir/changed"
 printf '%b' "\\x$(printf '%02x' $((0x$(tail -c 1 "$dir/base" | od -An -tx1 | tr -d ' ') ^ 1)))" >>"$dir/changed"
 for other in "compare $dir/forms $dir/base" "check $dir/forms $dir/hashes.base"; do

@@ -1,4 +1,4 @@
-/* child.c — start this program again in a role, and exchange lines with it. */
+/* child.c — starts the test program again as a child process with a role, and exchanges lines of text with it. */
 #include "tests/ipc/child.h"
 
 #include <fcntl.h>

@@ -1,6 +1,6 @@
-/* child.h — child processes of a test: this program started again in a role, connected by pipes.
+/* child.h — child processes of a test: each runs the test program again, with a role (a function), connected by pipes.
  *
- * The child is a new program, because a process that has opened a driver cannot fork and use it in the child. */
+ * A child executes the program anew instead of only forking, because CUDA cannot be used after fork() in a process that opened a driver. */
 #ifndef GPULOAD_TESTS_IPC_CHILD_H
 #define GPULOAD_TESTS_IPC_CHILD_H
 
@@ -11,7 +11,7 @@ struct child {
 	int to, from; /* the child's standard input and output */
 };
 
-/* A role uses standard input and output to talk to the test, and returns the exit status. */
+/* A role is the main function of a child: it talks to the test through standard input and output, and returns the exit status. */
 typedef int role(const char *argument);
 struct role_entry {
 	const char *name;

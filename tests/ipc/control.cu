@@ -1,7 +1,7 @@
 // Kernels that use the control page, for test_control.c.
 #include "ipc/control_device.cuh"
 
-// Echo: for each post to step 0, add 1 to all of data and post the same value to step 1; ends after n posts.
+// Echo: for each value posted to step 0, add 1 to each element of data and post the value to step 1; ends after n values.
 extern "C" __global__ void echo(gpul_ipc_control *control, unsigned *data, unsigned long long n, unsigned *result)
 {
 	__shared__ unsigned waited;

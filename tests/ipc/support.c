@@ -1,4 +1,4 @@
-/* support.c — helpers for the tests of leases. */
+/* support.c — helpers for tests that share memory between processes; see support.h. */
 #include "tests/ipc/support.h"
 
 #include <dirent.h>

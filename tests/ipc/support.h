@@ -1,5 +1,5 @@
-/* support.h — helpers for the tests of leases: the software driver, memory to offer, counts of open descriptors and
- * mappings. */
+/* support.h — helpers for tests that share memory between processes: the software driver, memory to offer, counts of open
+ * descriptors and mappings. */
 #ifndef GPULOAD_TESTS_IPC_SUPPORT_H
 #define GPULOAD_TESTS_IPC_SUPPORT_H
 

@@ -1,4 +1,4 @@
-/* test_control.c — the control page between processes, and between a CPU and kernels. */
+/* test_control.c — the control page (step counters and an abort word) between processes, and between a CPU and kernels. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -46,7 +46,7 @@ static void a_reset_page_has_magic_generation_and_zeros(void **state)
 	unmap_page(&v);
 }
 
-/* The child adds one to each number that it gets; exit code 0: success. */
+/* The child adds one to each number that it receives; returns its exit status, 0 for success. */
 static int run_child(const gpul_ipc_view *v, volatile unsigned *shared, unsigned rounds)
 {
 	for (unsigned i = 1; i <= rounds; i++) {
@@ -106,7 +106,7 @@ static void the_abort_word_ends_every_wait_with_the_first_code(void **state)
 	pid_t child = fork();
 
 	(void)state;
-	if (child == 0) /* only the abort word ends this wait */
+	if (child == 0) /* ends only when the parent sets the abort word */
 		_exit(gpul_ipc_step_wait(&v, 9, 1, -1, &err) == GPUL_ESYS && err.native == ECANCELED ? 0 : 1);
 	assert_int_equal(gpul_ipc_aborted(&v, &code, NULL), GPUL_OK);
 	assert_int_equal(code, 0);
@@ -334,7 +334,7 @@ static void the_cpu_aborts_a_kernel_that_waits_without_time_out(void **state)
 
 		gpu_open(&g, by_copies);
 		launch(&g, "wait_for", 1, (void *[]){ &g.view.control_gpu, &for_ever, &g.result });
-		assert_ok(gpul_ipc_step_wait(&g.view, 62, 1, 20000, NULL)); /* the kernel runs */
+		assert_ok(gpul_ipc_step_wait(&g.view, 62, 1, 20000, NULL)); /* the kernel has started */
 		assert_ok(gpul_ipc_abort(&g.view, 77, NULL));
 		assert_int_equal(result(&g), 2 /* GPUL_IPC_ABORTED */);
 		gpu_close(&g);

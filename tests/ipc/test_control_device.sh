@@ -1,5 +1,5 @@
 #!/bin/bash
-# control_device.cuh as NVRTC compiles it does what the PTX of the build does.
+# Runs test_control with control_device.cuh compiled by NVRTC instead of the PTX that nvcc compiled in the build.
 set -eu
 build=$(cd "${GPULOAD_BUILD:-build}" && pwd)
 out=$(mktemp -d)

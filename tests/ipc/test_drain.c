@@ -20,7 +20,7 @@ static const unsigned long long kernel_limit_ns = 60000000000; /* time-out of th
 struct work {
 	CUlibrary library;
 	CUstream stream;
-	unsigned *result; /* pinned */
+	unsigned *result; /* in pinned host memory */
 	gpul_mem *mem;
 	gpul_ipc_server *s;
 	gpul_ipc_client *c;
@@ -62,7 +62,7 @@ static void finish_work(struct work *w)
 	must(drv->cuLibraryUnload(w->library));
 }
 
-/* Start a kernel that waits on v's control page for a step that is never posted; it runs when this returns. */
+/* Start a kernel that waits on v's control page for a step that is never posted; returns when the kernel is running. */
 static void start_waiting_kernel(struct work *w, const gpul_ipc_view *v)
 {
 	const gpul_driver *drv = the_driver();
@@ -102,7 +102,7 @@ static void kernels_are_aborted_at_once_when_the_owner_has_ended(void **state)
 	gpul_ipc_client *orphan;
 
 	(void)state;
-	/* A socket pair, so that this process can close the owner's end without BYE. */
+	/* The client uses a socket pair, so that this process can shut down the owner's end without sending the message BYE. */
 	assert_int_equal(gpul_ipc_client_close(w.c, -1, NULL), GPUL_OK);
 	expect_event(w.s, GPUL_IPC_DETACHED);
 	must(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair));
@@ -136,7 +136,7 @@ static void a_kernel_that_ignores_the_abort_word_keeps_the_memory(void **state)
 	assert_int_equal(gpul_ipc_client_close(w.c, SHORT_MS, &err), GPUL_ESYS);
 	assert_int_equal(err.native, ETIMEDOUT);
 	assert_string_equal(bytes, "still here");
-	assert_int_equal(n_open_fds(), fds); /* like the mapping, the lease lasts until this process ends */
+	assert_int_equal(n_open_fds(), fds); /* the client keeps mapping and connection, because the kernel still runs */
 	expect_event(w.s, GPUL_IPC_NONE);
 	assert_int_equal(gpul_ipc_abort(&elsewhere, 1, NULL), GPUL_OK);
 	finish_work(&w);

@@ -1,5 +1,4 @@
-/* test_failing_driver.c — a complete lease in which each driver call fails in turn, with every error: nothing
- * leaks. */
+/* test_failing_driver.c — memory is offered, attached and detached while each driver call fails in turn, with each error: nothing leaks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -128,7 +127,7 @@ static gpul_status offer_and_lease(const gpul_driver *drv, gpul_mem *mem, bool f
 	return st;
 }
 
-/* Run with the n-th call failing; false: there are fewer calls. */
+/* Run with a driver whose n-th call fails.  Returns false if there are fewer calls. */
 static bool fail_nth(struct way way, int n, CUresult error)
 {
 	gpul_context context = { 0 };

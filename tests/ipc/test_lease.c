@@ -22,7 +22,7 @@ static bool is_readable(int fd)
 	return poll(&(struct pollfd){ .fd = fd, .events = POLLIN }, 1, 0) == 1;
 }
 
-/* Arguments and result of gpul_ipc_request() in a thread: meanwhile, the server in this process must reply. */
+/* Arguments and result of gpul_ipc_request() in another thread, because this thread must run the server that replies. */
 struct asked {
 	const char *name;
 	gpul_ipc_share share;

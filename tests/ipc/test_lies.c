@@ -1,4 +1,4 @@
-/* test_lies.c — a peer whose owner breaks the protocol: it maps nothing, leaks nothing, and reports the reason. */
+/* test_lies.c — a client whose server breaks the protocol: the client maps nothing, leaks nothing, and reports the reason. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -113,7 +113,7 @@ static void send_fds(int socket, const void *bytes, size_t n_bytes, const int *f
 	assert_int_equal(sendmsg(socket, &m, MSG_NOSIGNAL), n_bytes);
 }
 
-/* Send a reply to the client, which must fail, and report the reason to its user and (if owner_is_told) to the owner. */
+/* Send a reply to the client.  The client must fail and return the reason; if owner_is_told, it must also send the reason to the owner. */
 static void expect_error(const void *bytes, size_t n_bytes, const int *fds, unsigned n_fds, gpul_status status, const char *reason,
 			 bool owner_is_told)
 {
@@ -408,7 +408,7 @@ static int set_up(void **state)
 {
 	(void)state;
 	make_runtime_folder();
-	gpul_mem_destroy(make_memory(GPUL_MEM_MEMFD, MEMORY_BYTES)); /* called early, so that the driver has opened its files */
+	gpul_mem_destroy(make_memory(GPUL_MEM_MEMFD, MEMORY_BYTES)); /* the driver opens its files now, not during a test */
 	return 0;
 }
 

@@ -1,4 +1,4 @@
-/* test_place.c — the paths of sockets, and the ownership of a name. */
+/* test_place.c — the paths of sockets, and that only one process at a time owns a name. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -185,7 +185,7 @@ static void a_second_owner_gets_the_pid_of_the_first(void **state)
 	assert_int_equal(err.native, getpid());
 	snprintf(expected, sizeof expected, "process %d already shares memory as", (int)getpid());
 	assert_non_null(strstr(err.text, expected));
-	gpul_ipc_name_release(&second); /* the failed call owns no name */
+	gpul_ipc_name_release(&second); /* does nothing, because `second` owns no name */
 	assert_int_equal(access(first.lock, F_OK), 0);
 	gpul_ipc_name_release(&first);
 	assert_int_equal(access(first.lock, F_OK), -1);
@@ -283,7 +283,7 @@ static void clears_the_lock_of_an_owner_that_ended_before_it_had_a_socket(void *
 	assert_true(cleared);
 	assert_int_equal(access(name.lock, F_OK), -1);
 
-	snprintf(elsewhere, sizeof elsewhere, "%s/x.sock", top); /* at a path, x.lock may be another program's */
+	snprintf(elsewhere, sizeof elsewhere, "%s/x.sock", top); /* with a path instead of a name, x.lock may belong to another program */
 	assert_int_equal(gpul_ipc_name_take(elsewhere, &name, NULL), GPUL_OK);
 	close(name.lock_fd);
 	assert_int_equal(gpul_ipc_place_clear(elsewhere, &cleared, NULL), GPUL_OK);

@@ -1,4 +1,4 @@
-/* test_processes.c — leases between processes that exit, are killed, fork, or attach in large numbers. */
+/* test_processes.c — memory shared between processes that exit, are killed, fork, or attach in large numbers. */
 #include <errno.h>
 #include <poll.h>
 #include <setjmp.h>
@@ -64,7 +64,7 @@ static int play_peer(const char *name)
 	return gpul_ipc_client_close(c, PATIENCE_MS, NULL) ? 3 : 0;
 }
 
-/* The owner prints the first event that is neither an attach nor a detach.  "fork": it first forks a child, which
+/* The owner offers memory, then executes commands from its input: "next" prints the name of the next event; "fork" forks a child that
  * runs longer than the owner. */
 static int play_owner(const char *name)
 {
@@ -211,7 +211,7 @@ static void another_thread_can_watch_a_peer(void **state)
 		else
 			end_child(&c, 0);
 		expect_event(o.s, killed ? GPUL_IPC_PEER_DIED : GPUL_IPC_DETACHED);
-		for (unsigned i = 0; i < n; i++) { /* the lease has ended, but the descriptors are still valid */
+		for (unsigned i = 0; i < n; i++) { /* the peer is gone, but the descriptors are still valid */
 			assert_true(readable(fds[i], PATIENCE_MS));
 			assert_int_equal(close(fds[i]), 0);
 		}
@@ -267,7 +267,7 @@ static void memory_stays_valid_and_peers_get_owner_died_after_a_kill(void **stat
 	assert_int_equal(gpul_ipc_client_close(c, PATIENCE_MS, NULL), GPUL_OK);
 }
 
-/* Kill a process that is no child of this one, and wait until its files are closed. */
+/* Kill a process that is not a child of this process, and wait until its files are closed. */
 static void end_grandchild(pid_t pid)
 {
 	struct pollfd p = { .fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN };
@@ -303,7 +303,7 @@ static void a_forked_child_of_a_killed_owner_keeps_the_name_only(void **state)
 	expect_client_event(c, GPUL_IPC_OWNER_DIED);
 	assert_int_equal(gpul_ipc_server_create(the_driver(), mem, &options, &s, &err), GPUL_EUNSUPPORTED);
 	assert_non_null(strstr(err.text, "a child process that it forked still runs"));
-	/* The child also has the listening socket, but never answers. */
+	/* The owner's forked child has inherited the listening socket, but does not answer on it. */
 	err = (gpul_error){ 0 };
 	assert_int_equal(gpul_ipc_attach(the_driver(), &attaching, -1, &none, &err), GPUL_ESYS);
 	assert_int_equal(err.native, ECONNRESET);
@@ -412,7 +412,7 @@ static void a_thousand_owners_replace_the_files_of_the_previous_one(void **state
 	size_t n;
 
 	(void)state;
-	gpul_ipc_server_destroy(offer(mem, NULL)); /* so that the children find the cached description of this process */
+	gpul_ipc_server_destroy(offer(mem, NULL)); /* fills a cache that the forked children inherit, so that they need no driver call */
 	fds = n_open_fds();
 	for (int i = 0; i < 1000; i++) {
 		pid_t pid = fork();
@@ -431,7 +431,7 @@ static void a_thousand_owners_replace_the_files_of_the_previous_one(void **state
 	gpul_mem_destroy(mem);
 }
 
-/* Returns 0: this process was the owner for a while; 1: refused because another process is the owner. */
+/* Exits with status 0 if this process was the owner for a while; 1 if it was refused because another process is the owner. */
 static void compete(gpul_mem *mem, int round)
 {
 	char name[32];

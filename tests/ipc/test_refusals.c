@@ -1,5 +1,4 @@
-/* test_refusals.c — an owner with connections that break the protocol: each is refused with a reason, and
- * other peers are not affected. */
+/* test_refusals.c — an owner refuses each connection that breaks the protocol, with a reason; other peers are not affected. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -365,7 +364,7 @@ static void refuses_more_than_max_peers(void **state)
 	expect_event(server, GPUL_IPC_NONE);
 	expect_client_event(c[17], GPUL_IPC_ATTACHED);
 	assert_int_equal(expect_event(server, GPUL_IPC_ATTACHED).peer, 17);
-	late = begin_attach("rules"); /* this HELLO is sent before the BYE that frees its slot */
+	late = begin_attach("rules"); /* its HELLO is sent before the BYE of client 18, which frees the slot */
 	assert_int_equal(gpul_ipc_client_close(c[18], -1, NULL), GPUL_OK);
 	assert_int_equal(expect_event(server, GPUL_IPC_DETACHED).peer, 18);
 	c[18] = late;
@@ -390,8 +389,7 @@ static void sockets_passed_to_the_server_count_as_peers(void **state)
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, streams), 0);
 	assert_int_equal(gpul_ipc_server_add(server, streams[0], NULL), GPUL_EINVAL);
 	close(streams[1]);
-	for (unsigned i = 0; i < GPUL_IPC_MAX_PEERS; i++) { /* one more than the well-behaved peer leaves
-							      * room for */
+	for (unsigned i = 0; i < GPUL_IPC_MAX_PEERS; i++) { /* one too many */
 		assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair + 2 * i), 0);
 		assert_int_equal(gpul_ipc_server_add(server, pair[2 * i], &err), i < GPUL_IPC_MAX_PEERS - 1 ? GPUL_OK : GPUL_EUNSUPPORTED);
 	}
@@ -412,7 +410,7 @@ static void an_owner_without_descriptors_pauses_and_continues(void **state)
 	send_raw(fd, &hello, sizeof hello, 0);
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
 	none = dup(fd);
-	close(none); /* frees the lowest descriptor number */
+	close(none); /* `none` is now the lowest free number: with this limit, no descriptor can be opened */
 	now = (struct rlimit){ .rlim_cur = (rlim_t)none, .rlim_max = before.rlim_max };
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &now), 0);
 	expect_event(server, GPUL_IPC_NONE);
@@ -447,7 +445,7 @@ static void refuses_another_user(void **state)
 	assert_int_equal(gpul_ipc_server_create(the_driver(), mem, &options, &open_to_all, NULL), GPUL_OK);
 	assert_int_equal(stat(path, &s), 0);
 	assert_int_equal(s.st_mode & 0777, 0600);
-	assert_int_equal(chmod(folder, 0755), 0); /* refused even if the user opens the folder to all */
+	assert_int_equal(chmod(folder, 0755), 0); /* other users may now open the socket, but the server still refuses them */
 	assert_int_equal(chmod(path, 0666), 0);
 	pid = fork();
 	if (pid == 0) {

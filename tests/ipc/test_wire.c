@@ -123,7 +123,7 @@ static void reports_another_version(void **state)
 	}
 }
 
-/* Change each field of a share that can be invalid. */
+/* Changes each field of the offer's description of the memory, if the field can be invalid. */
 static void refuses_inconsistent_sizes(void **state)
 {
 	static const uint64_t sizes[] = { 0, (uint64_t)-1, (uint64_t)1 << 63, ((uint64_t)1 << 56) + 4096, 4095, 4096 };
@@ -132,8 +132,7 @@ static void refuses_inconsistent_sizes(void **state)
 	(void)state;
 	for (unsigned i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
 		m = good_message(WIRE_OFFER);
-		m.offer.share.mapped_bytes = sizes[i]; /* too small for the 1 MiB of bytes, or too large
-						        * for a machine */
+		m.offer.share.mapped_bytes = sizes[i]; /* < 1 MiB, or too large */
 		assert_non_null(parse_reason(&m, sizeof m.offer));
 	}
 	m = good_message(WIRE_OFFER);

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Fail if a further file knows a collective by name.  A new collective changes the files of KNOW, and adds its kernels.
+"""Fail if a file other than those of KNOW contains the name of a collective.  A new collective changes only these files, and adds kernels.
 
-All other files ask for the properties of a call (comm/calls.h).  The reduce-scatter stands for all collectives, because its name is no other word.
+All other files use the table of properties in comm/calls.h.  The test searches only for reduce-scatter, as an example of a collective,
+because its name has no other meaning.
 """
 import os, re, sys
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fail if source files depend on each other in a circle, or a sub-folder uses one that SUBFOLDERS lists after it.
+"""Fail if source files depend on each other in a circle, or a sub-folder uses another one that SUBFOLDERS lists after it.
 
 The symbols of the object files show the dependencies: file A uses file B if it needs a symbol that B defines.  The files of
 a circle can only be understood, tested and changed together.  ALLOWED lists the circles that the problem itself requires.
@@ -23,7 +23,7 @@ def objects():
     for o in sorted(o for m in MODULES for o in glob.glob(f"{obj}/{m}/**/*.o", recursive=True)):
         stem, *build = os.path.basename(o)[:-2].split(".")
         path = f"{os.path.dirname(o)[len(obj) + 1:]}/{stem}"
-        if os.path.exists(f"{path}.c") and build in ([], ["base"]):  # skips left-over files, and the second build of a source
+        if os.path.exists(f"{path}.c") and build in ([], ["base"]):  # skips objects of removed sources, and further builds of a source
             sources[o] = found.setdefault(path, (set(), set()))
     for line in subprocess.run(["nm", "-gA", *sources], capture_output=True, text=True).stdout.splitlines():
         o, _, symbol = line.partition(":")

@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 """Fail if the folder map of README.md differs from MODULES, or a folder lacks its README.
 
-The map is a table whose rows are | `folder/` | what it is | folders it may use |.  The README.md of a folder and of each
-sub-folder in SUBFOLDERS begins with `# folder — what it is` and has the folders that it uses, the folders that use it, and
-a command to try.
+The map is a table whose rows are | `folder/` | what it is | folders it may use |.  The README.md of a folder and of each sub-folder in
+SUBFOLDERS begins with `# folder — what it is` and has the folders that it uses, the folders that use it, and a command to try.
 """
 import os, re, sys
 

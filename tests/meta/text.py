@@ -7,7 +7,7 @@ os.chdir(ROOT)
 
 # The names are split, so that this file itself does not match the expression.
 MACHINE = re.compile(r"(?<![\w.$}])/(" + "home" + r"|" + "root" + r"|" + "work" + r"|Users)/\w")
-# A program that runs with more rights than its caller must not take a path from the caller's environment.
+# getenv() is unsafe in a set-user-ID program: it must not take paths from its caller's environment, which secure_getenv() prevents.
 UNSAFE = re.compile(r"(?<![\w])getenv\(")
 BINARY = (".npy", ".bin", ".raw", ".cubin", ".fatbin", ".png")
 

@@ -51,7 +51,7 @@ class Nvrtc:
         return text.raw[:n.value]
 
     def compile(self, source, *options):
-        """The result of nvrtcCompileProgram, the PTX, the cubin, the LTO code, and the log."""
+        """Compile with NVRTC; return the result of nvrtcCompileProgram, the PTX, the cubin, the LTO code, and the log."""
         program = ctypes.c_void_p()
         assert self.lib.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"k.cu", 0, None, None) == 0
         result = self.lib.nvrtcCompileProgram(program, len(options), strings(options))
@@ -61,7 +61,7 @@ class Nvrtc:
 
 
 class Link:
-    """A link; .result and .cubin are set by run()."""
+    """A link by nvJitLink; run() sets .result and .cubin."""
 
     def __init__(self, *options, version=13):
         self.lib, self.handle = ctypes.CDLL(f"{SOFT}/libnvJitLink.so.{version}"), ctypes.c_void_p()
@@ -93,7 +93,7 @@ class Link:
 
 
 def run_on_the_driver(image):
-    """The float that kernel k writes."""
+    """Load an image with the software driver, run its kernel k, and return the float that k writes."""
     cu, address, out = ctypes.CDLL(f"{SOFT}/libcuda.so.1"), ctypes.c_uint64(), ctypes.c_float()
     context, module, function = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
     for result in (cu.cuInit(0), cu.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0), cu.cuCtxSetCurrent(context),

@@ -1,5 +1,5 @@
-/* redirect_scan.c — OBJECT: prints the functions of a CUDA runtime in a file, as nvidia/redirect finds them, each with name and
- * address; with a second argument, uses only the archive search. */
+/* redirect_scan.c — redirect_scan OBJECT [x]: prints the name and address of each function of a statically linked CUDA runtime in a
+* file, as nvidia/redirect finds them; with x, it ignores the symbol table and compares the code with libcudart_static.a. */
 #include <stdio.h>
 
 #include "nvidia/redirect/redirect_internal.h"

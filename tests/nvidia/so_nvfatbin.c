@@ -1,4 +1,4 @@
-/* so_nvfatbin.c — replaces NVIDIA's libnvfatbin: counts its inputs, so that a test sees which call was made. */
+/* so_nvfatbin.c — replaces NVIDIA's libnvfatbin: it counts its inputs, so that a test can check which functions were called. */
 #include <stddef.h>
 #include <string.h>
 
@@ -33,7 +33,7 @@ int nvFatbinAddCubin(void *handle, const void *code, size_t bytes, const char *a
 	return OK;
 }
 
-/* The size encodes the calls: PTX calls, cubin calls and bytes, as in 2 | 1 << 8 | 300 << 16. */
+/* The returned size encodes the calls so far: 2 | 1 << 8 | 300 << 16 means 2 with PTX, 1 with a cubin, 300 bytes. */
 int nvFatbinSize(void *handle, size_t *bytes);
 int nvFatbinSize(void *handle, size_t *bytes)
 {

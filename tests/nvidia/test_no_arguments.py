@@ -19,7 +19,7 @@ def exported(path):
 
 
 def call(library, name, before):
-    """In a child process: the wait status of the call, after the functions `before`."""
+    """Make the call in a child process, after the calls `before`; return the wait status of the child."""
     pid = os.fork()
     if pid:
         return os.waitpid(pid, 0)[1]
@@ -35,7 +35,7 @@ def call(library, name, before):
 
 
 def check(path, runtime):
-    """The functions that end the process, with why."""
+    """Yield a line for each function that ends its process, with the signal or exit status."""
     library, names, family = ctypes.CDLL(path), exported(path), os.path.basename(path).partition(".so")[0]
     states = {"": []}
     if family == "libcuda":
@@ -55,7 +55,7 @@ def check(path, runtime):
 
 
 def main():
-    paths = sorted(p for p in glob.glob(f"{SOFT}/lib*.so.[0-9]*") if "redirect" not in p and "calls" not in p)   # only the dynamic loader calls these
+    paths = sorted(p for p in glob.glob(f"{SOFT}/lib*.so.[0-9]*") if "redirect" not in p and "calls" not in p)   # programs do not call those
     if len(paths) < 3:
         sys.exit(f"{SOFT} has only {len(paths)} libraries")
     for path in paths:

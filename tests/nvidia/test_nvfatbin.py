@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""libnvfatbin packs PTX that is given as a cubin as PTX, and passes on all other calls to NVIDIA's library.  Here, a library
-that counts calls takes the place of NVIDIA's."""
+"""gpuload's libnvfatbin passes calls on to NVIDIA's library; if a program adds PTX as a cubin, it adds it as PTX instead.
+In this test, a library that counts its calls (so_nvfatbin.c) replaces NVIDIA's."""
 import ctypes, glob, os, subprocess, sys, unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))

@@ -63,7 +63,7 @@ class Nvml(unittest.TestCase):
         handle = ctypes.c_void_p()
         self.assertEqual(self.ml.nvmlDeviceGetHandleByPciBusId_v2(pci.value, ctypes.byref(handle)), 0)
         self.assertEqual(self.text("nvmlDeviceGetName", handle), name.value.decode())
-        self.assertEqual(handle.value, self.device(1).value)   # the one that CUDA_VISIBLE_DEVICES selects
+        self.assertEqual(handle.value, self.device(1).value)   # the device that CUDA_VISIBLE_DEVICES selects
 
     def test_memory_counts_allocations_of_this_process(self):
         cu, context, address, memory = ctypes.CDLL(f"{SOFT}/libcuda.so.1"), ctypes.c_void_p(), ctypes.c_uint64(), Memory()
@@ -179,7 +179,7 @@ class Nvml(unittest.TestCase):
         self.assertEqual(self.ml.nvmlSystemRegisterEvents(register), 0)
         wait = (ctypes.c_ulonglong * 4)(32 | 1 << 24 | 5 << 32, create[1], ctypes.addressof(data), 1 | 9 << 32)
         self.assertEqual((self.ml.nvmlSystemEventSetWait(wait), wait[3] >> 32), (TIMEOUT, 0))
-        self.assertEqual(self.ml.nvmlEventSetWait_v2(ctypes.c_void_p(create[1]), data, 0), INVALID_ARGUMENT)  # a set of the system, not of devices
+        self.assertEqual(self.ml.nvmlEventSetWait_v2(ctypes.c_void_p(create[1]), data, 0), INVALID_ARGUMENT)  # not a set for devices
         self.assertEqual((self.ml.nvmlSystemEventSetFree(create), self.ml.nvmlSystemEventSetFree(create)), (0, INVALID_ARGUMENT))
         self.assertEqual((self.ml.nvmlSystemRegisterEvents(register), self.ml.nvmlSystemEventSetWait(wait)), (INVALID_ARGUMENT, INVALID_ARGUMENT))
         self.assertEqual(self.ml.nvmlSystemEventSetCreate((ctypes.c_ulonglong * 2)(16)), VERSION_MISMATCH)
@@ -203,7 +203,7 @@ class Nvml(unittest.TestCase):
         self.assertEqual(self.ml.nvmlDeviceGetMemoryInfo_v2(self.device(0), ctypes.create_string_buffer(64)), VERSION_MISMATCH)
 
     def written(self, call, n_bytes, version=None, args=(), after=()):
-        """(result, bytes) of a call that fills a structure; fails if the call writes a byte after it."""
+        """Return (result, bytes) of a call that fills a structure; the test fails if the call writes behind the structure."""
         for pattern in (0xa5, 0x5a):
             out = (ctypes.c_ubyte * (n_bytes + 512))(*[pattern] * (n_bytes + 512))
             if version is not None:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The ptxas beside the software driver checks PTX, with NVIDIA's ptxas or without it, and writes the PTX to its output."""
+"""gpuload's ptxas, next to the software driver, checks PTX with or without NVIDIA's ptxas, and writes the PTX to its output."""
 import os, shutil, subprocess, sys, tempfile, unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))

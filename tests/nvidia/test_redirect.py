@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Calls of a CUDA runtime that is linked into a program are redirected to gpuload's runtime.  The linked runtime is a small one for this
-test: its functions query the driver for a private table, as NVIDIA's do, and all return 999."""
+"""Calls of a CUDA runtime that is linked into a program are redirected to gpuload's runtime.  The linked runtime is a small
+replacement for NVIDIA's: its functions ask the driver for a private table, as NVIDIA's do, and all return 999."""
 import glob, os, random, re, shutil, subprocess, sys, tempfile, unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -162,7 +162,7 @@ class Redirect(unittest.TestCase):
     @auditor
     def test_other_programs_are_left_alone(self):
         self.expect("", "^$", "true")
-        self.assertEqual(self.soft(f"{BUILD}/gpuload", "version").stderr, "")   # it imports what the runtime imports
+        self.assertEqual(self.soft(f"{BUILD}/gpuload", "version").stderr, "")   # gpuload imports what a CUDA runtime imports
 
     @auditor
     def test_an_archive_in_the_folder_that_the_message_names_is_found(self):

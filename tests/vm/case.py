@@ -1,4 +1,4 @@
-"""case.py — the classes for tests in guests: the guests boot once for all the tests of a class.
+"""case.py — base classes for tests in virtual machines (guests), which boot once for all the tests of a class.
 
     class Sends(case.OneGuest):
         def test_a_message_arrives(self):
@@ -16,11 +16,11 @@ import guest
 
 
 class Guests(unittest.TestCase):
-    """What both kinds of classes have in common."""
+    """The base class of OneGuest and TwoGuests."""
 
     @classmethod
     def boot(cls, guests):
-        """The guests, until the end of the class."""
+        """Boot the guests, and stop them after the last test of the class."""
         stack = contextlib.ExitStack()
         cls.addClassCleanup(stack.close)
         return stack.enter_context(guests)
@@ -33,7 +33,7 @@ class Guests(unittest.TestCase):
 
 
 class OneGuest(Guests):
-    """self.a: a guest whose rxe0 is on 10.9.0.1; both ends of a connection are processes of it."""
+    """self.a is a guest whose RDMA device rxe0 has the address 10.9.0.1; both ends of a connection are processes in this guest."""
 
     @classmethod
     def setUpClass(cls):
@@ -41,8 +41,8 @@ class OneGuest(Guests):
 
 
 class TwoGuests(Guests):
-    """self.a and self.b: 10.9.0.1 and 10.9.0.2; `netem` in a guest disturbs what it sends to the other."""
-    n_cpus = 2  # of each guest
+    """self.a and self.b are guests with the addresses 10.9.0.1 and 10.9.0.2; `netem` in a guest disturbs the packets that it sends."""
+    n_cpus = 2  # CPUs of each guest
 
     @classmethod
     def setUpClass(cls):

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""The long run of collectives between two guests, over real verbs: tests/vm/comm_guests.py calls random cuts kills speed
+"""The long tests of collectives between two virtual machines, over libibverbs: tests/vm/comm_guests.py calls random cuts kills speed
 
     calls    every call of `gpuload comm`, without loss and with 1 % of the packets lost
     random   300 random cases without loss, 300 with 1 % loss
     cuts     20 rounds of tests/comm/fault/cut_hosts.py: the network is cut at a random moment
-    kills    20 ranks kill themselves at random moments; the ranks of both guests end, and name them
+    kills    20 times a rank kills itself at a random moment; the other ranks must end, with an error that names it
     speed    the bus bandwidth of calls, compared with that of `gpuload rdma bench` in the same run
 
-tc-netem(8) in both guests loses the packets, also those of the meeting over TCP.
+tc-netem(8) in both guests drops the packets, including those of the ranks' bootstrap over TCP.
 """
 import argparse, json, os, random, re, statistics, sys, time
 
@@ -26,7 +26,7 @@ def say(text):
 
 
 def outputs(ranks):
-    """(what the ranks print, True if all have succeeded)."""
+    """Wait for the ranks; return (their outputs, True if all have succeeded)."""
     texts = [r.communicate()[0] for r in ranks]
     return texts, all(r.returncode == 0 for r in ranks)
 
@@ -67,8 +67,7 @@ def cut_network(h, o):
 
 
 def kill_one(h, dice, number):
-    """(seconds from the end of the victim to the end of the last of the others, the error or
-    None)."""
+    """Run a job in which one rank kills itself; return (seconds from its end to the end of the last other rank, the error or None)."""
     layout, victim, step = dice.choice(LAYOUTS[1:]), 0, dice.randrange(3, 60)
     victim = dice.randrange(len(layout))
     ranks = h.start_job(layout, [cut_hosts.STAY, "--seed", str(number), "--victim", str(victim), "--at-step", str(step)])

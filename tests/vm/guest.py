@@ -1,4 +1,4 @@
-"""guest.py — boot guests under QEMU that have an RDMA device, rdma_rxe, and run scripts in them.
+"""guest.py — boot virtual machines (guests) with QEMU that have an RDMA device (rdma_rxe), and run scripts in them.
 
     with Guest() as g:
         status, text = g.run("ibv_devinfo -d rxe0")
@@ -21,7 +21,7 @@ QEMU = "qemu-system-x86_64"
 # TCG runs `rep movsb` byte by byte: without erms and fsrm the guest copies memory in other ways, which makes rxe 2.5 times faster.
 TCG = ["-accel", "tcg,thread=multi", "-cpu", "max,la57=off,erms=off,fsrm=off"]
 KVM = ["-accel", "kvm", "-cpu", "host,arch-capabilities=off"]
-BOOT_S = {"kvm": 15, "tcg": 120}  # several times what a busy machine takes
+BOOT_S = {"kvm": 15, "tcg": 120}  # several times as long as on a busy machine
 BOOTS = {"kvm": 1, "tcg": 3}  # attempts: an emulated guest on a busy machine may panic, because its clocks do not agree
 RUN_S = 100
 GRACE_S = 20
@@ -32,7 +32,7 @@ class Stopped(Exception):
 
 
 def die_with_parent():
-    """In QEMU's process, before it starts: a killed test leaves no guest."""
+    """Runs in the child process before QEMU starts: the kernel kills QEMU when the test ends, even if the test is killed."""
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
@@ -49,7 +49,8 @@ class Job:
         return ""
 
     def wait(self):
-        """(exit status, output).  A script that exceeds its time limit is killed, and if that takes long, the guest too."""
+        """Wait for the script; return (exit status, output).  A script that exceeds its time limit is killed, after GRACE_S also the
+        guest."""
         status = self.guest.answer(f"done {self.number} ", self.end + GRACE_S)
         if status is None:
             self.guest.kill()
@@ -59,7 +60,7 @@ class Job:
 
 
 class Guest:
-    """One guest.  accel: 'kvm', 'tcg', or None for KVM where it works.  nic: one end of a socket pair, a network card's wire."""
+    """A virtual machine.  accel: 'kvm', 'tcg', or None for KVM where it works.  nic: one end of a socket pair that is its network cable."""
 
     def __init__(self, accel=None, n_cpus=2, memory_mb=1536, nic=None, address="10.9.0.1"):
         self.accel = accel or usable_accel()
@@ -82,11 +83,11 @@ class Guest:
                 "-device", "virtserialport,chardev=control,name=control", *drive, *card]
 
     def start_qemu(self):
-        """Returns before the guest has booted."""
+        """Start QEMU; does not wait until the guest has booted."""
         self.folder = tempfile.mkdtemp(prefix="guest-", dir=CACHE)
         self.share = f"{self.folder}/share"
         os.mkdir(self.share)
-        os.chmod(self.share, 0o777)  # also for a guest's user without rights
+        os.chmod(self.share, 0o777)  # also for unprivileged users of the guest
         self.control, theirs = socket.socketpair()
         with theirs, open(f"{self.folder}/console", "wb") as console:
             fds = [theirs.fileno()] + ([self.nic.fileno()] if self.nic else [])
@@ -133,8 +134,7 @@ class Guest:
         return ""
 
     def answer(self, start, end):
-        """The rest of the guest's line that starts with this text; None if there is none until
-        `end`."""
+        """Wait until the time `end` for a line from the guest that starts with this text; return the rest of the line, or None."""
         text = b""
         while True:
             for line in self.lines:
@@ -160,28 +160,29 @@ class Guest:
         env = {name: value for name, value in os.environ.items() if name.startswith(("GPULOAD_", "ASAN_", "UBSAN_", "LSAN_", "TSAN_"))}
         with open(f"{self.share}/{self.n_jobs}.sh", "w", encoding="utf-8") as f:
             f.write(f"cd {ROOT!r}\n" + "".join(f"export {n}={v!r}\n" for n, v in env.items()) + script)
-        with contextlib.suppress(BrokenPipeError):  # a guest that has ended: wait() reports it
+        with contextlib.suppress(BrokenPipeError):  # the guest has ended, which wait() reports
             self.control.sendall(b"%d %d\n" % (self.n_jobs, timeout_s))
         return Job(self, self.n_jobs, timeout_s)
 
     def run(self, script, timeout_s=RUN_S):
-        """(exit status, output) of a bash script."""
+        """Run a bash script; return (exit status, output)."""
         return self.start(script, timeout_s).wait()
 
 
 @contextlib.contextmanager
 def pair(**options):
-    """Two guests with a network cable between them: 10.9.0.1 and 10.9.0.2, rxe0 on each."""
+    """Boot two guests that are connected by a network, with the addresses 10.9.0.1 and 10.9.0.2 and an RDMA device rxe0 each."""
     ends = socket.socketpair()
     with ends[0], ends[1]:
         guests = [Guest(nic=end, address=f"10.9.0.{i}", **options) for i, end in enumerate(ends, 1)]
-        guests[1].start_qemu()  # both boot at the same time
+        guests[1].start_qemu()  # so that both boot at the same time
         with contextlib.closing(guests[1]), guests[0], guests[1]:
             yield guests
 
 
 def usable_accel():
-    """'kvm' if a guest boots with it: /dev/kvm can be there without carrying one.  The answer is remembered until the host reboots."""
+    """Return 'kvm' if a guest boots with KVM, which may fail although /dev/kvm exists, else 'tcg'.  A file keeps the result until the
+    host reboots."""
     forced = os.environ.get("GPULOAD_VM_ACCEL")
     if forced:
         return forced
@@ -189,7 +190,7 @@ def usable_accel():
         return "tcg"
     with open("/proc/sys/kernel/random/boot_id", encoding="utf-8") as f:
         path = f"{CACHE}/accel-{f.read().strip()}"
-    with kernel.locked("accel"):  # tests run in parallel: only one tries
+    with kernel.locked("accel"):  # tests run in parallel, but only one boots a guest here
         if not os.path.exists(path):
             try:
                 with Guest("kvm"):

@@ -1,4 +1,4 @@
-"""hosts.py — two guests as the hosts "a" and "b" of a job, with the interface of tests/comm/bootstrap/hosts/namespaces.py.
+"""hosts.py — uses two virtual machines as the hosts "a" and "b" of a job; same interface as tests/comm/bootstrap/hosts/namespaces.py.
 
     with guest.pair() as guests:
         hosts = Hosts(guests)
@@ -15,20 +15,20 @@ LONG_S = 1800
 
 
 class Rank:
-    """A process in a guest; what it prints on both streams is its output."""
+    """A rank of a job, which is a process in a guest."""
 
     def __init__(self, where, name):
         self.guest, self.returncode, self.path = where, None, f"{where.share}/{name}"
 
     def read(self, what):
-        """A file that the guest writes; "" as long as there is none."""
+        """Return the content of the file NAME.`what` that the guest writes; "": it does not exist yet."""
         with contextlib.suppress(FileNotFoundError), open(f"{self.path}.{what}", encoding="utf-8", errors="replace") as f:
             return f.read()
         return ""
 
     @property
     def pid(self):
-        """Its number in the guest."""
+        """The process id in the guest."""
         return int(self.read("pid"))
 
     def poll(self):
@@ -38,7 +38,7 @@ class Rank:
         return self.returncode
 
     def communicate(self):
-        """(standard output, standard error) as subprocess.Popen; the first has both."""
+        """Wait; return (output, "") as subprocess.Popen does, but the first text has both standard output and standard error."""
         end = time.monotonic() + LONG_S
         while self.poll() is None:
             if time.monotonic() > end or self.guest.process.poll() is not None:
@@ -54,7 +54,8 @@ class Hosts:
         self.before = {h: self.objects(h) for h in "ab"}
 
     def start_ranks(self, host, processes):
-        """Start (argv, variables) by one script, because a busy guest loses characters of scripts that follow each other at once."""
+        """Start a process for each (argv, variables), all by one script, because a busy guest loses characters if scripts follow
+        quickly."""
         script, ranks = "", []
         for argv, more in processes:
             name = f"rank-{next(self.numbers)}"
@@ -71,7 +72,7 @@ class Hosts:
         return self.start_ranks(host, [(argv, more)])[0]
 
     def start_job(self, layout, argv, port=None, **more):
-        """Start a rank for each letter of a layout such as "aabb"; each job has a port of its own."""
+        """Start a rank on host "a" or "b" for each letter of a layout such as "aabb"; each job uses a different port."""
         port = port or next(self.ports)
         job = dict(GPULOAD_COMM_SIZE=str(len(layout)), GPULOAD_COMM_JOB=f"comm-{port}", GPULOAD_COMM_SECRET="a secret of the tests",
                    GPULOAD_COMM_ADDRESS=f"{ADDRESS[layout[0]]}:{port}", **more)
@@ -82,13 +83,13 @@ class Hosts:
         return [ranks[r] for r in range(len(layout))]
 
     def disturb(self, host, loss=0, delay_ms=0, reorder=0):
-        """Of the packets that a host sends, `loss` % are lost; the others arrive delay_ms later, but `reorder` % of them at once."""
+        """Drop `loss` % of the packets that a host sends; delay the others by delay_ms, except `reorder` % of them, which are not
+        delayed."""
         words = ([f"delay {delay_ms}ms"] if delay_ms else []) + ([f"reorder {reorder}%"] if reorder else []) + ([f"loss {loss}%"] if loss else [])
         self.guest[host].run(f"netem {' '.join(words) or 'off'}")
 
     def objects(self, host):
-        """List the processes, sockets, objects of the RDMA device and files in a guest, which
-        ranks can leave."""
+        """List what ranks can leave in a guest: processes, sockets, files, and objects of the RDMA device."""
         _, text = self.guest[host].run("for name in stay gpuload comm_random; do pgrep -x $name | sed 's/^/process /'; done; "
                                        "ss -Htan state listening state established; rdma resource show qp | grep -v GSI; rdma resource show mr; "
                                        "find /dev/shm /tmp -xdev -type f -o -type s")

@@ -10,7 +10,7 @@ import contextlib, fcntl, glob, io, lzma, os, re, shutil, subprocess, tarfile, z
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CACHE = f"{ROOT}/build/vm"
-META = "linux-image-amd64"  # depends on the newest kernel of this Debian release
+META = "linux-image-amd64"  # the package that depends on the newest kernel of this Debian release
 
 # Loaded by init in this order, each after the modules that it depends on.  rxe needs crc32 at run time, not by a dependency.
 MODULES = ["virtio_pci", "virtio_console", "virtio_net", "9pnet_virtio", "9p", "dummy", "sch_netem", "crc32_generic", "ib_uverbs", "rdma_ucm", "rdma_rxe"]
@@ -23,7 +23,7 @@ class Missing(Exception):
 
 @contextlib.contextmanager
 def locked(what):
-    """Tests run in parallel: one process at a time does this."""
+    """A context manager with a file lock, because tests run in parallel: one process at a time holds the lock `what`."""
     os.makedirs(CACHE, exist_ok=True)
     with open(f"{CACHE}/{what}.lock", "w", encoding="utf-8") as f:
         fcntl.flock(f, fcntl.LOCK_EX)  # released when the file is closed
@@ -39,8 +39,8 @@ def output(*command, cwd=None):
 
 
 def download(folder):
-    """The path of the kernel's .deb, downloaded with the machine's package lists, or, if these are too old, with new ones."""
-    own = f"{CACHE}/apt"  # lists of its own: apt-get update of the machine's lists needs root
+    """Download the kernel's .deb with the machine's package lists or, if they are too old, with new lists; return its path."""
+    own = f"{CACHE}/apt"  # a separate folder, because apt-get update needs root for the machine's lists
     for d in (f"{own}/lists/partial", f"{own}/cache/archives/partial"):
         os.makedirs(d, exist_ok=True)
     new = ["-o", f"Dir::State::Lists={own}/lists", "-o", f"Dir::Cache={own}/cache", "-o", "APT::Sandbox::User=root"]
@@ -55,7 +55,7 @@ def download(folder):
 
 
 def unpack(deb, folder):
-    """The kernel and its modules, without the rest of the package."""
+    """Extract only the kernel and its modules from the package."""
     with subprocess.Popen(["dpkg-deb", "--fsys-tarfile", deb], stdout=subprocess.PIPE) as p:
         with tarfile.open(fileobj=p.stdout, mode="r|") as tar:
             for item in tar:
@@ -79,7 +79,7 @@ def decompress(data):
 
 
 def vmlinux(bzimage):
-    """The ELF kernel in a bzImage (Documentation/x86/boot.rst: payload_offset and payload_length, relative to the code)."""
+    """Return the ELF kernel in a bzImage.  Source: Linux, Documentation/x86/boot.rst, payload_offset and payload_length."""
     sectors = bzimage[0x1F1] or 4
     at, n = (int.from_bytes(bzimage[i:i + 4], "little") for i in (0x248, 0x24C))
     start = (sectors + 1) * 512 + at
@@ -142,7 +142,7 @@ def busybox():
 
 
 def replace(path, data):
-    """Write a file at once, so that a guest which boots meanwhile reads the old or the new one."""
+    """Write a file atomically, so that a guest that boots meanwhile reads either the old or the new file."""
     with open(f"{path}.new", "wb") as f:
         f.write(data)
     os.rename(f"{path}.new", path)

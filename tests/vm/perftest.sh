@@ -1,12 +1,11 @@
 #!/bin/bash
-# perftest.sh — the figures of perftest on rxe0, for comparison with our own figures of the same
-# run: tests/vm/run tests/vm/perftest.sh
+# perftest.sh — measures rxe0 with perftest (ib_write_bw, ib_write_lat), for comparison with gpuload: tests/vm/run tests/vm/perftest.sh
 #
-# Between two processes of one guest.  Each line is a command, its options, the median of $TIMES runs, and the runs, in MiB/s or us.
+# The two processes are in one guest.  Prints for each command its options, the median of $TIMES runs, and all runs, in MiB/s or us.
 TIMES=${TIMES:-5} TOTAL=${TOTAL:-$((64 << 20))} SIZES=${SIZES:-65536 1048576} QPS=${QPS:-1 4}
 
-# one COMMAND COLUMN: the figure in this column of perftest's last row.  perftest compares the CPU's clock with the time of
-# day first, and gives no figure ("Can't produce a report", or inf) if the machine was too busy for that: then once more.
+# one COMMAND COLUMN: run perftest and print this column of its last row.  perftest first compares the CPU's clock with the time of
+# day, and reports no value ("Can't produce a report", or inf) if the machine is too busy for that; then it is run again.
 one() {
 	local try value
 	for try in 1 2 3 4 5; do

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Collectives over real verbs between two guests, also over a network that loses packets; comm_guests.py is the long run."""
+"""Collectives over libibverbs between two virtual machines, with and without packet loss; comm_guests.py is the long version."""
 import case, hosts  # in this folder
 
 GPULOAD, RANDOM = f"{hosts.BUILD}/gpuload", f"{hosts.BUILD}/tests/comm/soak/comm_random"
@@ -18,7 +18,7 @@ class Collectives(case.TwoGuests):
             self.hosts.disturb(host, **how)
 
     def outputs(self, ranks):
-        """All ranks succeed."""
+        """Wait for the ranks, which must all succeed; return their outputs."""
         texts = [r.communicate()[0] for r in ranks]
         self.assertEqual([r.returncode for r in ranks], [0] * len(ranks), texts)
         return texts

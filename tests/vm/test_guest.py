@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The guests themselves: their RDMA device, their limits, and the network between two of them."""
+"""Tests the virtual machines themselves: their RDMA device, their limits, and the network between two of them."""
 import case, guest  # in this folder
 
-PINGPONG = "ibv_rc_pingpong -d rxe0 -g 1 -m 4096 -s 65536 -n 50 -e -c"  # -e: waits without polling, -c: checks the bytes that arrived
+PINGPONG = "ibv_rc_pingpong -d rxe0 -g 1 -m 4096 -s 65536 -n 50 -e -c"  # -e: sleeps until an event, -c: checks the received bytes
 
 
 class OneGuest(case.OneGuest):
@@ -45,8 +45,8 @@ class TwoGuests(case.TwoGuests):
             text = self.check(f"netem {netem}; for i in $(seq 50); do {PINGPONG} 10.9.0.2 && exit 0; sleep 0.2; done; exit 1")
         finally:
             self.check("netem off")
-            # The client leaves when it has the last message.  If its acknowledgement is lost, the server never ends:
-            # it asks for retry_cnt 7, which rxe takes as infinite.
+            # The client exits after the last message.  If its acknowledgement is lost, the server never ends, because it
+            # sets retry_cnt to 7, which rxe treats as infinite.
             self.check("kill $(cat /tmp/pid) || true", on=self.b)
             server.wait()
         self.assertIn("50 iters in", text)

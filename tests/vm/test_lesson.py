@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The six programs of examples/08-rdma-send, on an RDMA device: the same script as on the host, where steps 1 to 4 are skipped."""
+"""Runs the test script of examples/08-rdma-send with an RDMA device; without a device, the script skips the programs 1 to 4."""
 import os, unittest
 
 import case  # in this folder

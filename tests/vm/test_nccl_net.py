@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The network plug-in of NCCL over real verbs, between two guests: every size, loss, and the end of the peer."""
+"""gpuload's network plug-in for NCCL over libibverbs, between two virtual machines: all message sizes, packet loss, the peer's end."""
 import os
 
 import case  # in this folder
@@ -10,7 +10,8 @@ WALK = f"GPULOAD_BUILD={BUILD} GPULOAD_NET_PROVIDER=verbs NCCL_SOCKET_IFNAME==et
 
 class Walks(case.TwoGuests):
     def both(self, options, netem="off", before="", server="", client=""):
-        """Run both ends; server and client are appended to their commands, before sets variables for both."""
+        """Run receiver and sender; `server` and `client` are appended to their command lines, `before` sets environment variables of
+        both."""
         meet = f"--meet 10.9.0.2:7000 {options} 2>&1"
         return self.check_both(f"{before} {WALK} --role receiver {meet} {server}", f"{before} {WALK} --role sender {meet} {client}", netem=netem)
 

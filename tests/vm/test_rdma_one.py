@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The send path over real verbs, both ends in one guest: data of every size class, several queue pairs and connections, and
-the right error on both sides."""
+"""The send path (rdma/) over libibverbs, with both ends in one virtual machine: data of every size class, several queue pairs and
+connections, and errors, which both ends must report."""
 import os, unittest
 
 import case  # in this folder
@@ -10,7 +10,7 @@ EXCHANGE = f"{BUILD}/tests/rdma/exchange/exchange"
 
 
 def both(client, server=""):
-    """A script that runs the two ends of exchange; it succeeds if both do."""
+    """Return a script that runs both ends of tests/rdma/exchange; it succeeds if both do."""
     return (f"{EXCHANGE} serve --backend verbs --listen 10.9.0.1 {server} & s=$!; {EXCHANGE} 10.9.0.1 --backend verbs {client}; c=$?; "
             "wait $s; s=$?; echo client $c, server $s; [[ $c$s == 00 ]]")
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Puts of kernels over real verbs in a guest: the handler, the whole way with its errors, and the trace."""
+"""Kernels request RDMA writes (puts) over libibverbs in a virtual machine: the proxy's handler, the whole path with errors, the trace."""
 import os, unittest
 
 import case  # in this folder

@@ -1,19 +1,18 @@
 #!/usr/bin/env python3
-"""The send path between two guests, over a network that loses, duplicates, damages and delays
-packets, or delivers none at all."""
+"""The send path (rdma/) between two virtual machines, over a network that loses, duplicates, damages or delays packets, or drops all."""
 import os, unittest
 
 import case  # in this folder
 
 BUILD = os.environ.get("GPULOAD_BUILD", "build")
 EXCHANGE = f"{BUILD}/tests/rdma/exchange/exchange"
-# A retransmission after 4.096 us x 2^15 = 134 ms, and 6 of them: a black hole of 400 ms ends in time, one for ever is an error.
+# rxe retransmits after 4.096 us x 2^15 = 134 ms, 6 times: it survives a loss of all packets for 400 ms, but reports a permanent loss.
 TIMES = "--timeout 15 --retry 6 --lease 3000"
 
 
 class Exchanges(case.TwoGuests):
     def both(self, client, server="", netem="off"):
-        """Run the two ends; both must succeed."""
+        """Run server and client; both must succeed."""
         return self.check_both(f"{EXCHANGE} serve --backend verbs --listen 10.9.0.2 {TIMES} {server}",
                                f"{EXCHANGE} 10.9.0.2 --backend verbs {TIMES} {client}", netem=netem)
 
@@ -37,7 +36,7 @@ class Exchanges(case.TwoGuests):
                 self.kill(fault, outstanding)
 
     def kill(self, fault, outstanding):
-        """One end kills itself; the other must end with status 0, because it has noticed that in time."""
+        """One end kills itself; the other must notice this in time and end with status 0."""
         job = self.b.start(f"{EXCHANGE} serve --backend verbs --listen 10.9.0.2 {TIMES}; echo status $?", 60)
         _, text = self.a.run(f"{EXCHANGE} 10.9.0.2 --backend verbs {TIMES} --fault {fault} --outstanding {outstanding} "
                              "--messages 2 --puts 2 --max 5000; echo status $?", 60)

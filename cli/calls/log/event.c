@@ -1,4 +1,4 @@
-/* event.c — divides a recorded call into its pieces: arguments, texts and results. */
+/* event.c — splits the bytes that were recorded for a call into pieces: arguments, texts and results. */
 #include "cli/calls/log/event.h"
 
 #include <string.h>

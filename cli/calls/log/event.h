@@ -1,4 +1,4 @@
-/* event.h — a call that was read from the log, and the data to which its pointers point. */
+/* event.h — a CUDA call that was read from the log, with the data to which its pointer arguments point. */
 #ifndef GPULOAD_CLI_CALLS_LOG_EVENT_H
 #define GPULOAD_CLI_CALLS_LOG_EVENT_H
 
@@ -11,13 +11,13 @@
 struct calls_event {
 	const struct calls_row *row;
 	int pid, tid;
-	/* number of calls of the thread around this one; a driver call that the runtime makes has depth 1 */
+	/* number of unfinished calls of the thread that contain this call; a driver call that the CUDA runtime makes has depth 1 */
 	unsigned depth;
 	bool finished;                  /* false: the process ended during the call, or left it by longjmp() or an exception */
 	uint64_t start_ns, duration_ns; /* start_ns: time since the log began */
 	uint64_t result;
 	const uint64_t *words;      /* the arguments of the call, as 8-byte words */
-	const uint8_t *in, *in_end; /* the captured pieces (calls/calls_log.h) */
+	const uint8_t *in, *in_end; /* data that was captured at ENTER (in) and EXIT (out), as pieces (calls/calls_log.h) */
 	const uint8_t *out, *out_end;
 };
 

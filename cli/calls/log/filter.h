@@ -1,4 +1,4 @@
-/* filter.h — which calls are recorded. */
+/* filter.h — parses the filter of gpuload calls, which selects the CUDA calls to record. */
 #ifndef GPULOAD_CLI_CALLS_LOG_FILTER_H
 #define GPULOAD_CLI_CALLS_LOG_FILTER_H
 
@@ -11,8 +11,8 @@
  * calls.
  *
  * @filter  the list; NULL or "all": all calls
- * @wishes  an enum calls_wish for each row of the table; those that are not wanted but name kernels become CALLS_HIDDEN
- * Errors  GPUL_EINVAL an item that fits no call; the message names a similar one */
+ * @wishes  set to an enum calls_wish for each row of calls_rows; CALLS_HIDDEN: not selected, but recorded to learn kernel names
+ * Errors  GPUL_EINVAL an item that matches no call; the message suggests a similar name */
 gpul_status filter_read(const char *filter, uint8_t *wishes, gpul_error *err);
 
 #endif

@@ -16,7 +16,7 @@ struct reader_call {
 	size_t in, n_in, out, n_out; /* positions and sizes, in the thread's `bytes`, of the contents of the ENTER and the EXIT record */
 };
 
-struct reader_thread {                        /* state of the thread that owns a slot */
+struct reader_thread {                        /* state of the thread that writes to a slot's ring */
 	GPUL_ARRAY(struct reader_call) calls; /* calls in the order in which they began; the first is the outermost */
 	uint8_t *bytes;
 	size_t n_bytes, room;
@@ -47,9 +47,9 @@ struct reader {
 
 /** Create the shared memory.
  *
- * @wishes  for each row of calls_rows (filter.h)
+ * @wishes  an enum calls_wish for each row of calls_rows (filter.h)
  * @sink    borrowed; its calls are added by reader_drain()
- * @out     too large for the stack; released by reader_close()
+ * @out     must not be on the stack, because it is large; released by reader_close()
  * Errors  GPUL_ESYS the memory cannot be created (native = errno); GPUL_ENOMEM */
 gpul_status reader_open(const uint8_t *wishes, struct sink *sink, struct reader *out, gpul_error *err);
 

@@ -21,13 +21,13 @@ gpul_status calls_check(const struct calls_options *options, gpul_error *err);
 
 /** Run a program and write the log of its calls, and of the processes that it starts.
  *
- * Signals are passed on to the program. A program that a signal ends ends this process by the same signal.
+ * Signals are passed on to the program. If a signal ends the program, the same signal ends this process.
  *
  * @options  as given
  * @words    the program and its arguments
  * @n_words  their number
  * @status   the exit status of the program
- * Errors  GPUL_EINVAL as calls_check(); GPUL_ESYS the program cannot be started, or the log not be written; GPUL_EUNSUPPORTED the
+ * Errors  GPUL_EINVAL as calls_check(); GPUL_ESYS the program cannot be started, or the log cannot be written; GPUL_EUNSUPPORTED the
  *         libraries that record calls are missing
  * Threads the main thread: changes the environment and the handlers of signals */
 gpul_status calls_run(const struct calls_options *options, const char *const *words, size_t n_words, int *status, gpul_error *err);

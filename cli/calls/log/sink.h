@@ -22,7 +22,7 @@ struct sink {
 	void (*end)(struct sink *s);
 	struct json json; /* json.out is also the buffer for output as text */
 	const struct kernel_names *names;
-	struct sink_total *totals; /* only for a summary: totals for each row of calls_rows */
+	struct sink_total *totals; /* totals for each row of calls_rows; only for a summary */
 	bool summary_is_json;
 	int named_threads[SINK_NAMED]; /* for Perfetto: threads whose names have been written, indexed by the low bits of their ids */
 	uint64_t n_calls, n_lost;      /* the reader sets n_lost before it calls end() */
@@ -35,7 +35,7 @@ struct sink {
  * @format   text, json or perfetto; NULL: text
  * @summary  count the calls instead of listing them
  * @fd       where the output goes; borrowed
- * @out      sink_close()
+ * @out      released by sink_close()
  * Errors  GPUL_EINVAL an unknown format, or a summary for Perfetto; GPUL_ENOMEM */
 gpul_status sink_open(const char *format, bool summary, int fd, struct sink *out, gpul_error *err);
 

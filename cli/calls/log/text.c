@@ -43,7 +43,7 @@ static void add_param(struct out *o, const struct value_context *c, const struct
 	const struct calls_param *p = &e->row->params[i];
 	struct calls_piece piece = { .absent = true };
 
-	if (p->capture != CALLS_NOTHING) /* skip most parameters without a call, because they capture nothing */
+	if (p->capture != CALLS_NOTHING) /* most parameters capture nothing, so this test saves calls of calls_piece_of() */
 		piece = calls_piece_of(e, i);
 	if (!piece.absent && p->pointee) {
 		add_elements(o, c, p, &piece);

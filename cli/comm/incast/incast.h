@@ -5,7 +5,7 @@
  *     incast_request.c   options ──> incast_request
  *     incast_rank.c      each rank: connections, memory, one page of counters that all ranks map
  *     incast_measure.c   round trip and rate ──> window; then each mode
- *        ├── incast_send.c     a sender: puts as its window permits, or sends as the receiver grants
+ *        ├── incast_send.c     a sender: puts messages within its own window, or sends what the receiver grants
  *        └── incast_receive.c  rank 0: arrivals, grants (comm/net/admission.h), the depth of the queue (incast_queue.c)
  *     incast_result on rank 0 ──> incast_text.c, incast_json.c, incast_svg.c */
 #ifndef GPULOAD_CLI_COMM_INCAST_INCAST_H

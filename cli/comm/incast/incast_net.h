@@ -25,11 +25,9 @@
 /** Create the network.  Afterwards this process, and the processes that it starts, are in the senders' namespace.
  *
  * @rate_bits    per second
- * @queue_bytes  size of the queue in front of the token bucket; packets that do
- * not fit are dropped
+ * @queue_bytes  size of the queue in front of the token bucket; packets that do not fit are dropped
  * @congestion   TCP's congestion control, such as "reno"
- * Errors  GPUL_EUNSUPPORTED the system does not permit it, or lacks the congestion control, ip or tc (the text says which);
- *         GPUL_ESYS
+ * Errors  GPUL_EUNSUPPORTED the system does not permit it, or lacks the congestion control, ip or tc (the text says which); GPUL_ESYS
  * Threads the main thread of a process with one thread
  * Source  Linux network_namespaces(7), user_namespaces(7), tc-tbf(8) */
 gpul_status incast_net_create(uint64_t rate_bits, size_t queue_bytes, const char *congestion, gpul_error *err);

@@ -92,7 +92,7 @@ unsigned plan_sizes(const struct plan_request *q, uint64_t sizes[PLAN_MOST_ROWS]
  *
  * @r         an open rank
  * @argument  the struct plan_result
- * Errors  as comm_time_calls(); GPUL_EINVAL no fit
+ * Errors  as comm_time_calls(); GPUL_EINVAL no parameters fit the measured times
  * Threads one at a time */
 gpul_status plan_measure(struct comm_rank *r, void *argument, gpul_error *err);
 

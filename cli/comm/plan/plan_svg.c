@@ -1,6 +1,6 @@
 /* plan_svg.c — draws the result of gpuload comm plan as an SVG file.
  *
- *     ┌──────────────────────────────────────┐   a line for each algorithm, by its best protocol
+ *     ┌──────────────────────────────────────┐   a line for each algorithm, with its best protocol
  *     │ time, us        ¦                    │   ¦ where another algorithm becomes the best
  *     └──────────────────────────────────────┘   with --check, measured times as hollow points */
 #include <stdio.h>

@@ -68,7 +68,6 @@ static uint32_t count_calls(const struct part *p)
 	return least == UINT32_MAX ? 0 : least;
 }
 
-/* Mark the events of a call. */
 static void mark_call(struct part *p, uint32_t call, unsigned char *events)
 {
 	for (size_t i = p->begin; i < p->end; i++) {

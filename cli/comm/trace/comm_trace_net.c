@@ -63,7 +63,7 @@ struct step {
 };
 
 struct steps {
-	struct step *posts, *reads; /* sorted */
+	struct step *posts, *reads; /* sorted by compare_steps() */
 	size_t n_posts, n_reads;
 };
 

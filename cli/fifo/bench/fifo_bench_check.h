@@ -28,7 +28,7 @@ struct fifo_check {
 gpul_status fifo_check_begin(struct fifo_check *c, gpul_error *err);
 void fifo_check_end(struct fifo_check *c); /* accepts a struct of zeros */
 
-/* Count the number of each trigger of a batch in the hash map. */
+/* For each trigger of a batch, increment the counter of its number in the hash map. */
 void fifo_check_count(struct fifo_check *c, const gpul_fifo_item *items, unsigned n);
 /* Check that each trigger of a batch is the next one of its block, and record its arrival time. */
 void fifo_check_stamp(struct fifo_check *c, const gpul_fifo_item *items, unsigned n);

@@ -162,9 +162,8 @@ static void check_and_release(struct run *run, const gpul_fifo_item *items, unsi
 			gpul_fifo_release_lane(fifo, items[i].lane, items[i].position + 1);
 }
 
-/* Poll, check and release; returns the number of triggers.  One poll takes many batches out of the FIFO, because polling 64 lanes
- * fetches cache lines that the GPU writes again soon.  Slots are released after each batch, because a late release makes the kernel
- * wait. */
+/* Poll, check and release; returns the number of triggers.  One poll takes many batches out of the FIFO, because polling 64 lanes fetches
+ * cache lines that the GPU writes again soon.  Slots are released after each batch, because a late release makes the kernel wait. */
 static unsigned take_batch(struct run *run, gpul_fifo_item items[FIFO_MOST_BATCH])
 {
 	gpul_fifo *fifo = run->b->fifo;

@@ -60,7 +60,7 @@ static inline unsigned fifo_put_stride(const struct fifo_put_request *q)
  * @ordinal       ordinal of the GPU
  * @kernel        name of the kernel
  * @stamps_bytes  number of bytes that the kernel writes for each put
- * @out           fifo_put_end_close(), even after a failure
+ * @out           released by fifo_put_end_close(), even after a failure
  * Errors  as fifo_put_run()
  * Threads the main thread */
 gpul_status fifo_put_end_open(const struct fifo_put_request *ask, int socket, int ordinal, const char *kernel, size_t stamps_bytes,
@@ -69,7 +69,7 @@ void fifo_put_end_close(struct fifo_put_end *e);
 
 /** Send bytes to the other process.
  *
- * @e        an end
+ * @e        this end of the connection
  * @bytes    what to send
  * @n_bytes  their number
  * Errors  GPUL_ESYS native = EPIPE: the other process has ended
@@ -78,7 +78,7 @@ gpul_status fifo_put_send(const struct fifo_put_end *e, const void *bytes, size_
 
 /** Receive exactly n bytes within the request's time.
  *
- * @e        an end
+ * @e        this end of the connection
  * @out      filled in
  * @n_bytes  their number
  * Errors  GPUL_ESYS native = EPIPE: the other process has ended; EINTR: a signal; ETIMEDOUT
@@ -87,7 +87,7 @@ gpul_status fifo_put_receive(const struct fifo_put_end *e, void *out, size_t n_b
 
 /** Send one of the letters in the drawing above.
  *
- * @e       an end
+ * @e       this end of the connection
  * @letter  as drawn above
  * Errors  as fifo_put_send()
  * Threads the main thread */
@@ -95,7 +95,7 @@ gpul_status fifo_put_say(const struct fifo_put_end *e, char letter, gpul_error *
 
 /** Wait for one of the letters in the drawing above.
  *
- * @e       an end
+ * @e       this end of the connection
  * @letter  as drawn above
  * Errors  as fifo_put_receive(); GPUL_EFORMAT another letter
  * Threads the main thread */

@@ -28,8 +28,7 @@ struct devices_arg {
  * @driver   "auto", "nvidia" or "soft"; NULL: auto
  * @devices  ordinals separated by commas, "0,1"; NULL: "0"
  * @out      owned by the caller: devices_arg_close(); zeroed on failure
- * Errors  GPUL_EINVAL unknown driver, malformed list, a device listed twice, more than
- *         GPUL_MEM_MAX_DEVICES devices */
+ * Errors  GPUL_EINVAL unknown driver, malformed list, a device listed twice, more than GPUL_MEM_MAX_DEVICES devices */
 gpul_status devices_arg_parse(const char *driver, const char *devices, struct devices_arg *out, gpul_error *err);
 
 /** Open the driver and a context of each device; the context of the first becomes current on this thread.

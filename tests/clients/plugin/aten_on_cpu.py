@@ -1,9 +1,9 @@
-"""aten_on_cpu — lets PyTorch's CUDA tensors be used where PyTorch's own kernels cannot run.
+"""aten_on_cpu — computes PyTorch's operators on CUDA tensors by the CPU, because PyTorch's own kernels cannot run.
 
-PyTorch's CUDA library contains machine code only (`gpuload ls --images libtorch_cuda.so`), which the software driver refuses.  Its memory, streams, events
-and copies are calls of the driver, and work.  enable() lets the CPU compute each of PyTorch's operators in place, on the memory of the CUDA tensors: on the
-software driver, CPU and GPU have one address space.  Kernels of others (Triton's) run on the software driver, on the same tensors.  It is a plug-in of
-pytest, too: -p aten_on_cpu.
+PyTorch's CUDA library contains machine code only (`gpuload ls --images libtorch_cuda.so`), which the software driver refuses.  Its
+memory, streams, events and copies are calls of the driver, which work.  After enable(), the CPU computes each of PyTorch's operators in
+the memory of the CUDA tensors, which is possible because CPU and software driver share one address space.  Kernels of other packages,
+such as Triton's, run on the software driver, on the same tensors.  This module is also a plug-in of pytest: -p aten_on_cpu.
 """
 import ctypes
 
@@ -20,7 +20,7 @@ def is_cuda(x):
 
 
 def on_cpu(t):
-    """A CPU tensor in the memory of the CUDA tensor t."""
+    """Return a CPU tensor that uses the memory of the CUDA tensor t."""
     storage = t.untyped_storage()
     if not storage.nbytes():
         return torch.empty_strided(t.size(), t.stride(), dtype=t.dtype)
@@ -32,7 +32,7 @@ def on_cpu(t):
 
 
 def is_view(op):
-    """True if op gives a part of its argument's memory, and computes nothing."""
+    """True if op returns a view of its argument's memory and computes nothing."""
     returns = op._schema.returns
     return bool(returns) and all(r.alias_info is not None and not r.alias_info.is_write for r in returns)
 
@@ -40,7 +40,7 @@ def is_view(op):
 class AtenOnCpu(TorchDispatchMode):
     def __torch_dispatch__(self, op, types, args=(), kwargs=None):
         kwargs = dict(kwargs or {})
-        given = {}   # by the identity of the CPU tensor: the CUDA tensor
+        given = {}   # {id of a CPU tensor: (the CPU tensor, the CUDA tensor whose memory it uses)}
 
         def borrow(x):
             if not is_cuda(x):
@@ -56,11 +56,11 @@ class AtenOnCpu(TorchDispatchMode):
         wanted = device if device is not None else next((x.device for _, x in given.values()), None)
         if wanted is None or (wanted.type != "cuda" and not given):
             return op(*args, **kwargs)
-        torch.cuda.synchronize()   # kernels that still use the tensors
+        torch.cuda.synchronize()   # wait for kernels that still use the tensors
         if device is not None:
             cpu_kwargs["device"] = torch.device("cpu")
         if getattr(kwargs.get("generator"), "device", torch.device("cpu")).type == "cuda":
-            cpu_kwargs["generator"] = None   # the CPU's, which torch.manual_seed() seeds, too
+            cpu_kwargs["generator"] = None   # use the CPU's generator, which torch.manual_seed() also seeds
 
         def give_back(x):
             if not isinstance(x, torch.Tensor):
@@ -80,7 +80,7 @@ print_tensor = torch._tensor_str._str
 
 
 def print_from_cpu(t, *, tensor_contents=None):
-    """In place of torch._tensor_str._str(), which leaves modes such as ours out."""
+    """Replaces torch._tensor_str._str(), which disables dispatch modes such as AtenOnCpu."""
     if is_cuda(t) and tensor_contents is None and not t.is_meta:
         torch.cuda.synchronize()
         tensor_contents = torch._tensor_str._tensor_str(on_cpu(t.detach()), len("tensor("))

@@ -1,12 +1,12 @@
-"""outcomes.py — writes the outcome of each test to $GPULOAD_OUTCOMES at once, so that a crash
-loses nothing.
+"""outcomes.py — writes the outcome of each test to $GPULOAD_OUTCOMES as soon as it ends, so that a crash loses nothing.
 
-A plug-in of pytest, `pytest -p outcomes FILE`, and a program that runs the tests of a module with unittest, `outcomes.py MODULE`.  Each line is {"test", "outcome", "why"}; the outcome is begun, passed, failed or skipped.  Tests that the file already names are left out.
+It is a plug-in of pytest (`pytest -p outcomes FILE`), and a program that runs the tests of a module with unittest (`outcomes.py MODULE`).
+Each line is {"test", "outcome", "why"}; the outcome is begun, passed, failed or skipped.  Tests that the file already names are not run.
 """
 import json, os, sys, unittest
 
 PATH = os.environ["GPULOAD_OUTCOMES"]
-ORDER = ("passed", "skipped", "failed")  # of set-up, call and tear-down the worst counts
+ORDER = ("passed", "skipped", "failed")  # a test's outcome is the last in this order among those of its set-up, call and tear-down
 now = {}
 
 
@@ -45,7 +45,7 @@ def pytest_runtest_logstart(nodeid):
 
 def pytest_runtest_logreport(report):
     outcome = report.outcome
-    if outcome == "rerun":   # by pytest-rerunfailures: the reports of another try follow
+    if outcome == "rerun":   # pytest-rerunfailures runs the test again
         now[report.nodeid] = ("passed", "")
     elif ORDER.index(outcome) > ORDER.index(now[report.nodeid][0]):
         now[report.nodeid] = (outcome, reason(report) if outcome == "failed" else "")
@@ -72,7 +72,7 @@ class Log(unittest.TestResult):
         why = f"{error[0].__name__}: {error[1]}"
         if isinstance(test, unittest.TestCase):
             self.outcome = ("failed", why)
-        else:   # the set-up of a class or module
+        else:   # `test` is the set-up of a class or module
             write(test.id(), "failed", why)
 
     def addError(self, test, err):
@@ -94,7 +94,7 @@ class Log(unittest.TestResult):
     def addSkip(self, test, reason):
         if isinstance(test, unittest.TestCase) and hasattr(self, "outcome"):
             self.outcome = ("skipped", "")
-        else:   # a class
+        else:   # `test` is a class, which is skipped as a whole
             write(test.id(), "skipped")
 
 

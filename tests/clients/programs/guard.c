@@ -1,16 +1,14 @@
-/* guard.c — preloaded into programs on a GPU that other users share: refuses multicast, managed
- * memory and settings of the GPU.
+/* guard.c — preloaded into programs on a GPU that other users share: refuses multicast, managed memory and settings of the GPU.
  *
  *     dlsym(library, "cu..." or "nvml...") ──┐               ┌── the function itself
  *                                            ├── guarded() ──┼── refuse_*()
  *     cuGetProcAddress("cu...") ─────────────┘               └── checked_*(): refuses managed
  *                                                                memory, or calls the function
  *
- * Python packages, NVIDIA's runtime and ctypes find the functions of libcuda and NVML in these
- * two ways.  A refused call returns "not supported" and appends the line "reason<tab>test" to the
- * file $GPULOAD_GUARD_LOG.  For x86-64, where the first six arguments of a call are in registers:
- * a checked function passes on six arguments, whatever number the real function has.  Compile
- * with -O2: dlsym() relies on a tail call. */
+ * Python packages, NVIDIA's runtime and ctypes find the functions of libcuda and NVML in these two ways.  A refused call returns "not
+ * supported" and appends the line "reason<tab>test" to the file $GPULOAD_GUARD_LOG.  Works only on x86-64, where the first six arguments of
+ * a call are in registers: a checked function passes on six arguments, whatever number the real function has.  Must be compiled with -O2,
+ * because dlsym() relies on a tail call. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -61,7 +59,7 @@ static int refuse_setting(void)
 	return refuse("setting of the GPU", NVML_NOT_SUPPORTED);
 }
 
-/* An argument of 32 bits; the upper half of its register has no meaning. */
+/* The argument has 32 bits, so the upper half of its register is undefined. */
 static bool is_managed(const void *type)
 {
 	return (int)(intptr_t)type == MANAGED;
@@ -78,7 +76,7 @@ static bool is_managed_node(const int *params)
 	return params && *params == NODE_MEM_ALLOC && is_managed_pool(params + NODE_PARAMS_OFFSET / sizeof *params);
 }
 
-/* Functions that are refused for managed memory: the condition of their arguments. */
+/* X(function, condition of its arguments a to f on which it is refused because it would use managed memory) */
 #define CHECKED(X) \
 	X(cuMemPoolCreate, is_managed_pool(b)) \
 	X(cuMemGetDefaultMemPool, is_managed(c)) \
@@ -98,7 +96,7 @@ static bool is_managed_node(const int *params)
 CHECKED(X)
 #undef X
 
-/* cuGetProcAddress(name, &found, version, ...) */
+/* Wraps cuGetProcAddress(name, &found, version, ...): replaces the function that it found by guarded(). */
 #define X(name, _) \
 	static function *real_##name; \
 	static int checked_##name(void *a, void *b, void *c, void *d, void *e, void *f) \
@@ -118,8 +116,7 @@ static bool begins(const char *name, const char *prefix)
 	return strncmp(name, prefix, strlen(prefix)) == 0;
 }
 
-/* Functions of NVML that only read, or only change settings of the calling thread; others are
- * refused. */
+/* True for functions of NVML that only read, or only change settings of the calling thread; all others are refused. */
 static bool changes_nothing(const char *name)
 {
 	static const char *const words[] = {
@@ -135,8 +132,8 @@ static bool changes_nothing(const char *name)
 
 #define ADDRESS(f) ((void *)(uintptr_t)(f))
 
-/* The function that a look-up returns instead of `found`. version: CUDA version, as passed to
- * cuGetProcAddress; 0 for dlsym, whose names have suffixes. */
+/* Return the function that a look-up returns instead of `found`.  version: CUDA version, as passed to cuGetProcAddress; 0 for dlsym,
+ * where the name itself has the suffix of its version. */
 static void *guarded(const char *name, void *found, int version)
 {
 	if (!found)
@@ -164,7 +161,7 @@ static void *guarded(const char *name, void *found, int version)
 	return found;
 }
 
-/* The driver's libraries look up their own functions, which are not replaced. */
+/* True if the driver's own libraries look up a function; they get the real one. */
 static bool is_driver(void *caller)
 {
 	Dl_info info;
@@ -180,6 +177,6 @@ void *dlsym(void *restrict library, const char *restrict name)
 	if (!real)
 		real = (__typeof__(real))(uintptr_t)dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5");
 	if (!(begins(name, "cu") || begins(name, "nvml")) || is_driver(__builtin_return_address(0)))
-		return real(library, name); /* a tail call: RTLD_NEXT means the library after the caller */
+		return real(library, name); /* a tail call, so that RTLD_NEXT refers to dlsym()'s caller */
 	return guarded(name, real(library, name), 0);
 }

@@ -1,15 +1,17 @@
-/* nccl_survivor.c — one rank of all-reduces without end.  When another rank has gone, it aborts its communicator, and shows that its GPU still works.
+/* nccl_survivor.c — one rank of endless all-reduces.  When another rank ends, it aborts its communicator and checks its own GPU.
  *
  *     nccl_survivor RANK N COUNT FD...
  *
- * tests/clients/nccl_kills.py starts N of them.  COUNT: floats of an all-reduce.  FD...: pipes that are closed when the other ranks end.
+ * tests/clients/nccl_kills.py starts N of them.  COUNT: floats of an all-reduce.  FD...: read ends of pipes, which
+ * signal the end of the other ranks.
  *
  *     id HEX             rank 0 writes this line, and each other rank reads it
  *     ready              after the initialisation
  *     noticed HOW        an error of NCCL (error), or the end of a pipe (pipe)
- *     aborted MS N       ncclCommAbort has returned after MS milliseconds; N all-reduces were right before
+ *     aborted MS N       ncclCommAbort has returned after MS milliseconds; N all-reduces before it had correct results
  *
- * The communicator does not block, so that it can be aborted at any time.  Exit 0: all this was done; 1: a line begins with FAILED. */
+ * The communicator is non-blocking, so that it can be aborted at any time.  Exit 0: all these lines were printed; 1: a line begins
+ * with FAILED. */
 #include <cuda_runtime.h>
 #include <nccl.h>
 #include <poll.h>
@@ -30,7 +32,7 @@ struct rank {
 	ncclComm_t comm;
 	cudaStream_t stream;
 	float *in, *out, *host;
-	const char *noticed; /* NULL: all ranks live */
+	const char *noticed; /* "error" or "pipe"; NULL: no other rank has ended */
 	char why[256];
 };
 
@@ -63,7 +65,7 @@ static double now_ms(void)
 
 /* ---- another rank has gone --------------------------------------------------------------------------- */
 
-/* Note an error of NCCL, or of a pipe. */
+/* Returns true if NCCL reports an error or a pipe is closed, so another rank has ended; sets r->noticed. */
 static int has_gone(struct rank *r, ncclResult_t result)
 {
 	if (result != ncclSuccess && result != ncclInProgress) {
@@ -75,7 +77,7 @@ static int has_gone(struct rank *r, ncclResult_t result)
 	return r->noticed != NULL;
 }
 
-/* Wait until NCCL has done what a call began.  0: another rank has gone. */
+/* Wait until a non-blocking call of NCCL is complete.  Returns 0 if another rank has ended. */
 static int settle(struct rank *r, ncclResult_t result)
 {
 	while (!has_gone(r, result) && r->comm) {
@@ -88,7 +90,7 @@ static int settle(struct rank *r, ncclResult_t result)
 	return 0;
 }
 
-/* Wait for the stream.  0: another rank has gone. */
+/* Wait until the stream is idle.  Returns 0 if another rank has ended. */
 static int finish(struct rank *r)
 {
 	ncclResult_t result = ncclSuccess;
@@ -125,7 +127,7 @@ static void check(const struct rank *r, int turn)
 	}
 }
 
-/* Returns the number of all-reduces that were right. */
+/* Returns the number of all-reduces, all with correct results, before another rank ended. */
 static int reduce_until_a_rank_has_gone(struct rank *r)
 {
 	for (int turn = 0;; turn++) {
@@ -170,7 +172,7 @@ static void start(struct rank *r)
 		fail("ncclCommInitRankConfig: %s %s (%s)", r->noticed ? r->noticed : "", r->why, ncclGetLastError(NULL));
 }
 
-/* The GPU works: its context has no error, and a copy there and back is right. */
+/* Check that the GPU works: its context has no error, and data that is copied to it and back is unchanged. */
 static void use_gpu(struct rank *r)
 {
 	C(cudaStreamSynchronize(r->stream));

@@ -2,10 +2,12 @@
  *
  *     nccl_walk group N [EXTRA...]          N ranks in one thread, with ncclCommInitAll and groups
  *     nccl_walk threads N [EXTRA...]        a thread for each rank
- *     nccl_walk processes N [EXTRA...]      a process for each rank; the ID goes through a pipe
+ *     nccl_walk processes N [EXTRA...]      a process for each rank; rank 0 sends the ncclUniqueId through a pipe
  *
- * EXTRA: sums (no maximum and average: NVLS has no algorithm for them), hosts (processes look like those of different hosts), split (ncclCommSplit), graph (capture), register (ncclCommRegister), window (ncclCommWindowRegister), abort (rank 0 does
- * not take part, and the others abort), killed (in processes: rank 0 kills itself, and the others abort).  Rank r is on device r.  The last line is "N passed, N failed". */
+ * EXTRA: sums (no maximum and average: NVLS has no algorithm for them), hosts (NCCL sees each process on a different host), split
+ * (ncclCommSplit), graph (stream capture), register (ncclCommRegister), window (ncclCommWindowRegister), abort (rank 0 does not take part,
+ * and the others abort), killed (with processes: rank 0 kills itself, and the others abort).  Rank r uses device r.
+ * The last line is "N passed, N failed". */
 #include <cuda_runtime.h>
 #include <nccl.h>
 #include <pthread.h>
@@ -20,9 +22,9 @@
 enum { MOST_RANKS = 8, MOST_PER_RANK = 100000 };
 
 struct rank {
-	int me, n; /* this rank, and how many there are */
+	int me, n; /* this rank, and the number of ranks */
 	ncclComm_t comm;
-	ncclComm_t half; /* from split(); or NULL */
+	ncclComm_t half; /* result of ncclCommSplit() in split(); else NULL */
 	cudaStream_t stream;
 	float *in, *out; /* MOST_PER_RANK floats for each rank */
 	float *host;
@@ -156,7 +158,7 @@ static void check(struct rank *r, enum what what, size_t n, const char *how)
 	C(cudaMemcpy(r->host, r->out, sizeof *r->out * (got + 1), cudaMemcpyDeviceToHost));
 	for (size_t i = 0; (what != REDUCE || r->me == r->n - 1) && i < got; i++) {
 		off = r->host[i] - expected(r, what, n, i);
-		if (off <= 1e-3f && off >= -1e-3f) /* NCCL multiplies by 1/n before it adds */
+		if (off <= 1e-3f && off >= -1e-3f) /* an average is not exact, because NCCL multiplies by 1/n before it adds */
 			continue;
 		printf("FAILED %s%s of %zu: rank %d has %g at %zu, expected %g\n", names[what], how, n, r->me, r->host[i], i,
 		       expected(r, what, n, i));
@@ -169,7 +171,7 @@ static void check(struct rank *r, enum what what, size_t n, const char *how)
 static int only_sums;
 static const size_t sizes[] = { 1, 1000, MOST_PER_RANK - 1 };
 
-/* The ranks that this thread has: all of a group, or one. */
+/* Run and check every collective with every size, for the ranks of this thread: all ranks, or one. */
 static void run_all(struct rank *ranks, int n_ranks, const char *how)
 {
 	for (int what = 0; what < (only_sums ? MAXIMUM : N_WHAT); what++)
@@ -187,8 +189,8 @@ static void run_all(struct rank *ranks, int n_ranks, const char *how)
 
 /* ---- extras ------------------------------------------------------------------------------------------------ */
 
-/* Even and odd ranks in communicators of their own, in the opposite order.  work() destroys them: the last rank of a process that destroys
- * a communicator frees the memory of all its ranks in the process, and waits for the work of their GPUs, which must not wait for it. */
+/* Split the communicator into one for even and one for odd ranks, in reverse order of ranks.  work() destroys both later: the last rank
+ * of a process that destroys a communicator waits for the GPUs of all ranks in the process, which must not wait for that rank. */
 static void split(struct rank *ranks, int n_ranks)
 {
 	N(ncclGroupStart());
@@ -256,7 +258,7 @@ static void graph(struct rank *ranks, int n_ranks)
 		C(cudaGraphExecDestroy(exec[k]));
 }
 
-/* in and out are from ncclMemAlloc(). */
+/* Registers the buffers in and out, which ncclMemAlloc() has allocated. */
 static void registered(struct rank *ranks, int n_ranks)
 {
 	const size_t bytes = sizeof(float) * MOST_PER_RANK * ranks->n;
@@ -292,7 +294,7 @@ static void windows(struct rank *ranks, int n_ranks)
 			N(ncclCommWindowDeregister(ranks[k].comm, window[k][w]));
 }
 
-/* Rank 0 never calls: the others wait on their GPUs until they abort. */
+/* Rank 0 does not call the all-reduce (dies: it kills itself), so the other ranks' GPUs wait for it until these ranks abort. */
 static void abort_all(struct rank *ranks, int n_ranks, int dies)
 {
 	if (dies && !ranks->me)
@@ -400,7 +402,7 @@ static int run_threads(struct rank *ranks, int n, char **extras)
 	return report(ranks, n);
 }
 
-/* Rank 0 writes the ID into a pipe, once for each other rank. */
+/* Fork a process for each rank; rank 0 writes the ncclUniqueId into a pipe, once for each other rank. */
 static int run_processes(struct rank *ranks, int n, char **extras)
 {
 	int pipe_of_id[2], status, failed = 0;

@@ -1,4 +1,4 @@
-/* offload_openacc.c — OpenACC on a device, checked against the host.  Without an argument: the names of the tests; with one: runs it.
+/* offload_openacc.c — tests of OpenACC on a device.  Without an argument, prints the names of the tests; with a name, runs this test.
  *
  * Each region sets `host` if it runs on the host, which fails the test.  Run by gcc_offload.py. */
 #include <openacc.h>
@@ -29,7 +29,7 @@ static int parallel_loops_copy_in_and_out(void)
 		host |= ON_HOST();
 		out[i] = in[i] + 0.5f;
 		both[i] += in[i];
-		in[i] = 0; /* stays on the device */
+		in[i] = 0; /* not copied back */
 	}
 	EXPECT(!host);
 	for (int i = 0; i < N; i++)
@@ -109,7 +109,7 @@ static int a_queue_is_tested_and_copies_in_it_are_done(void)
 
 static int a_data_region_keeps_its_copy(void)
 {
-	int x[N], host = 0, before, inside, outside; /* a region is not left by return */
+	int x[N], host = 0, before, inside, outside; /* EXPECT() returns, which is not allowed inside a region */
 
 	for (int i = 0; i < N; i++)
 		x[i] = i;

@@ -1,4 +1,4 @@
-/* offload_openmp.c — OpenMP on a device, checked against the host.  Without an argument: the names of the tests; with one: runs it.
+/* offload_openmp.c — tests of OpenMP on a device.  Without an argument, prints the names of the tests; with a name, runs this test.
  *
  * Each region sets `host` if it runs on the host, which fails the test.  Run by gcc_offload.py. */
 #include <math.h>
@@ -28,7 +28,7 @@ static int maps_copy_in_both_directions(void)
 		host |= omp_is_initial_device();
 		from[i] = to[i] + 1;
 		both[i] += to[i];
-		to[i] = 0; /* stays on the device */
+		to[i] = 0; /* not copied back */
 	}
 	EXPECT(!host);
 	for (int i = 0; i < N; i++)
@@ -117,7 +117,7 @@ static int functions_and_variables_are_declared_for_the_device(void)
 
 static int a_data_region_keeps_its_copy(void)
 {
-	int x[N], host = 0, before, inside, outside; /* a region is not left by return */
+	int x[N], host = 0, before, inside, outside; /* EXPECT() returns, which is not allowed inside a region */
 
 	for (int i = 0; i < N; i++)
 		x[i] = i;

@@ -169,7 +169,7 @@ def test_textures(kind, shape, accelerated):
     points = random.random((200, len(shape) - 1), dtype=np.float32)
     texture = kind(TensorXf(data), use_accel=accelerated, wrap_mode=dr.WrapMode.Clamp, filter_mode=dr.FilterMode.Linear)
     found = np.array(texture.eval([Float(points[:, k]) for k in range(points.shape[1])])).reshape(shape[-1], -1)
-    close(found.T, texture_at(data, points), absolute=0.01 if accelerated else 1e-5)   # weights of textures have 8 bits
+    close(found.T, texture_at(data, points), absolute=0.01 if accelerated else 1e-5)   # hardware textures use 8-bit weights
 
 
 def test_vectors_and_matrices():

@@ -1,6 +1,6 @@
 """triton_tutorial.py FILE — run a tutorial of Triton as it is; PyTorch's operators are computed on the CPU (plugin/aten_on_cpu.py).
 
-The sweep over sizes at a tutorial's end runs with its first size only, and draws nothing.
+Each benchmark at a tutorial's end runs with its first size only, and draws no plot.
 """
 import os, runpy, sys
 
@@ -10,7 +10,7 @@ import triton.testing
 
 
 def first_of_sweep(mark, **how):
-    """In place of triton.testing.Mark.run()."""
+    """Replaces triton.testing.Mark.run(): runs a benchmark with its first size only."""
     del how
     for b in mark.benchmarks if isinstance(mark.benchmarks, list) else [mark.benchmarks]:
         for line in b.line_vals:

@@ -1,4 +1,4 @@
-/* ucx_check.c — UCX between two processes with a GPU each, every byte checked: messages, puts and gets of memory of CUDA.
+/* ucx_check.c — UCX between two processes with a GPU each: checks every byte of messages, puts and gets of CUDA memory.
  *
  * The processes exchange addresses through a socket.  The last line is "N passed, N failed". */
 #include <cuda_runtime.h>
@@ -15,7 +15,7 @@ static const size_t sizes[] = { 1, 1000, 65536, 1 << 20, MOST };
 enum kind { HOST, CUDA, MANAGED, N_KINDS };
 static const char *const kinds[] = { "host", "cuda", "cuda-managed" };
 
-static int me, peer; /* 0 or 1; the socket to the other process */
+static int me, peer; /* me: this process, 0 or 1; peer: socket to the other process */
 static int passed, failed;
 static ucp_context_h context;
 static ucp_worker_h worker;
@@ -49,7 +49,7 @@ static void *hear(void)
 	return data;
 }
 
-/* Wait for the other process, and let UCX work meanwhile: it may need this process for what it does. */
+/* Wait for a message of the other process; meanwhile progress UCX, because the other process's transfer may need it. */
 static void *hear_and_progress(void)
 {
 	char byte;
@@ -127,7 +127,7 @@ static void clear(enum kind k)
 	C(cudaMemcpy(buffer[k], plain, MOST, cudaMemcpyDefault));
 }
 
-/* The first n bytes have arrived, and no more. */
+/* Check that the first n bytes of the buffer have arrived, and that byte n is unchanged. */
 static void check(enum kind k, size_t n, unsigned turn, const char *what, enum kind from)
 {
 	size_t i = 0;
@@ -170,7 +170,7 @@ static void send_message(int sender, enum kind from, enum kind to, size_t n, uns
 	meet();
 }
 
-/* Process 0 puts into memory of process 1, or gets it. */
+/* Process 0 puts n bytes into memory of process 1, or gets them from it. */
 static void access_memory(int get, enum kind own, enum kind other, size_t n, unsigned turn)
 {
 	const ucp_request_param_t none = { 0 };
@@ -237,7 +237,7 @@ static int run_process(void)
 	meet();
 	printf("process %d: %d passed, %d failed\n", me, passed, failed);
 	fflush(stdout);
-	_exit(failed != 0); /* both processes close at the same time: UCX would wait for the other one */
+	_exit(failed != 0); /* no clean-up: UCX would wait for the other process, which ends now, too */
 }
 
 int main(void)

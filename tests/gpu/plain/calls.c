@@ -2,16 +2,14 @@
  *
  *     calls            prints `call: CUDA_ERROR_NAME`, and `FAIL` for an unexpected error code
  *
- * Uses the driver API without gpuload: LD_LIBRARY_PATH selects the driver.  Each expectation names its
- * source:
+ * Uses the driver API without gpuload: LD_LIBRARY_PATH selects the driver.  Each expectation names its source:
  *   SEEN    NVIDIA's driver 580.159 (CUDA 13.0) returned it on an H200
  *   MANUAL  the CUDA 13.0 Driver API manual documents it
  *   OURS    the software driver returns it, and NVIDIA's result is not known: with NVIDIA's driver, a
  *           difference is printed and counted as skipped, not as failed
- * DIFFERS lists the results of both drivers where the software driver's result differs on purpose
- * (softcuda/api/README.md).  No call here has an invalid handle, or NULL as the name of an entry point,
- * because NVIDIA's driver dereferences these pointers.  The name is printed before the call, so that
- * the output shows which call crashed. */
+ * DIFFERS lists the results of both drivers where the software driver's result differs on purpose (softcuda/api/README.md).  No call here
+ * has an invalid handle, or NULL as the name of an entry point, because NVIDIA's driver dereferences these pointers.  The name is printed
+ * before the call, so that the output shows which call crashed. */
 #include <cuda.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -53,7 +51,7 @@ static void compare_result(const char *call, CUresult got, CUresult nvidia, CUre
 /* IS: the call must return error.  DIFFERS: NVIDIA's driver must return nvidia, the software driver soft. */
 #define IS(call, error, source)             DIFFERS(call, error, error, source)
 #define DIFFERS(call, nvidia, soft, source) (print_call(#call), compare_result(#call, (call), CUDA_##nvidia, CUDA_##soft, source))
-/* Like IS(), for a freed handle.  Only the software driver is called: NVIDIA's reads freed memory, and crashed in two of nine runs. */
+/* Like IS(), for a call with a freed handle.  NVIDIA's driver is not called: it reads freed memory, and crashed in two of nine runs. */
 #define FREED(call, error) \
 	do { \
 		if (is_soft) \
@@ -273,7 +271,6 @@ static void modules(void)
 	IS(cuModuleUnload(NULL), ERROR_INVALID_HANDLE, OURS);
 }
 
-/* Launch with one dimension. */
 static CUresult launch_1d(CUfunction f, unsigned blocks, unsigned threads, unsigned shared_bytes, void **params, void **extra)
 {
 	return cuLaunchKernel(f, blocks, 1, 1, threads, 1, 1, shared_bytes, NULL, params, extra);
@@ -381,7 +378,7 @@ int main(void)
 {
 	char name[64] = "";
 
-	before_init(); /* the same expectations for both drivers */
+	before_init(); /* calls before cuInit() */
 	if (cuInit(0) != CUDA_SUCCESS) {
 		printf("0 passed, 0 failed, 1 skipped\n");
 		return 77;

@@ -2,8 +2,7 @@
  *
  *     which FILE.fatbin
  *
- * Prints the number that the kernel `which` of the selected image writes; on failure prints the driver's
- * error and exits with status 1. */
+ * Prints the number that the kernel `which` of the selected image writes; on failure prints the driver's error and exits with status 1. */
 #include <cuda.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-"""Random tensor maps for tensors.py, each with one copy, and the contents of the tensor and of shared memory before it."""
+"""Random tensor maps for tensors.py, each with one copy, and the initial contents of the tensor and of shared memory."""
 import random
 
 SHARED, TENSOR = 32768, 1 << 20
@@ -55,8 +55,8 @@ def random_strides(r, dims, row, unit):
 
 
 def from_zero(kind, n):
-    """n for loads, else at least 0: an H200 ends a store or reduction with CUDA_ERROR_ILLEGAL_INSTRUCTION if a coordinate of its start is
-    negative, or if the map has pixels around the image."""
+    """Return n for loads, else max(n, 0), because an H200 ends a store or reduction with CUDA_ERROR_ILLEGAL_INSTRUCTION if it starts at a
+    negative coordinate, or if the map has pixels around the image."""
     return n if kind == "load" else max(n, 0)
 
 
@@ -108,7 +108,8 @@ def im2col(r, kind):
 
 
 def slices(r, kind, column):
-    """Interleaved: the channels are in slices of 16 or 32 bytes; strides small enough for any order of the dimensions."""
+    """Return a case with an interleaved layout: the channels are in slices of 16 or 32 bytes.  Strides are small and sometimes
+    unordered."""
     case = (im2col if column else tile)(r, kind)
     while case["rank"] < 3 or TYPES[case["type"]][1] > 4:
         case = (im2col if column else tile)(r, kind)
@@ -135,7 +136,7 @@ def slices(r, kind, column):
 
 
 def limits(r):
-    """A map with one or two unusual values."""
+    """Return a case that only makes a map, with one or two unusual values."""
     case = r.choice((tile, im2col))(r, "load")
     for _ in range(r.randint(1, 2)):
         rank = case["rank"]

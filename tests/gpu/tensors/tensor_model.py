@@ -1,18 +1,19 @@
-"""A model of loads and stores by the maps of tensor_cases.py, element by element, according to
-the documentation, with additional rules observed on an H200."""
+"""A model that computes the loads and stores of tensor_cases.py element by element, according to the documentation, with additional rules
+that were observed on an H200."""
 import itertools
 
 from tensor_cases import SHARED, TYPES, shared_bytes, tensor_bytes, up
 
 
 def width_dimension(case):
-    """Of an interleaved map, the dimensions are w, h, d, slices of channels, images; else channels, w, h, d, images."""
+    """Return the index of dimension w.  An interleaved map has the dimensions w, h, d, slices of channels, images; other maps channels,
+    w, h, d, images."""
     return 0 if case["interleave"] else 1
 
 
 def counts_of_rows(case):
-    """In the dimensions from w on; of an interleaved map, an H200 copies one slice of channels,
-    whatever the size of the box."""
+    """Return the box's number of rows in each dimension from w on.  With an interleaved map, an H200 copies one slice of channels, whatever
+    the size of the box."""
     first = width_dimension(case)
     counts = [-(-n // s) for n, s in zip(case["box"][first:], case["steps"][first:])]
     if case["interleave"]:
@@ -34,7 +35,7 @@ def bytes_copied(case):
 
 
 def tile_rows(case):
-    """The coordinates of the rows of a box, in the dimensions from w on."""
+    """Yield the coordinates of each row of a box, in the dimensions from w on."""
     first = width_dimension(case)
     at, steps = case["at"][first:], case["steps"][first:]
     for index in itertools.product(*(range(n) for n in reversed(counts_of_rows(case)))):
@@ -42,7 +43,7 @@ def tile_rows(case):
 
 
 def pixel_rows(case):
-    """The coordinates of the pixels, one after the other: w runs first, then h, d and the image."""
+    """Yield the coordinates of the pixels in the order of an im2col map: w changes fastest, then h, d and the image."""
     spatial, first = case["rank"] - 2, width_dimension(case)
     at, steps, dims = list(case["at"][first:]), case["steps"][first:], case["dims"][first:]
     offsets = case["offsets"] if case["copy"] == "load" else [0] * spatial
@@ -63,12 +64,12 @@ def begins_at_a_pixel(case):
 
 
 def place_in_shared(case, offset):
-    bits = (0, 1, 3, 7)[case["swizzle"]]  # of the number of a 16-byte piece, which are exchanged
+    bits = (0, 1, 3, 7)[case["swizzle"]]  # bits of the number of a 16-byte chunk that the swizzle mode changes
     return offset ^ ((offset >> 7 & bits) << 4)
 
 
 def as_loaded(case, element):
-    """An H200 rounds TF32 to 10 bits of mantissa, and writes one NaN."""
+    """Return an element as a load writes it: an H200 rounds TF32 to 10 bits of mantissa, and replaces every NaN by the same one."""
     if not case["type"].startswith("tf32"):
         return element
     bits = int.from_bytes(element, "little")
@@ -82,7 +83,7 @@ def as_loaded(case, element):
 def expected(case):
     size, tensor, load = TYPES[case["type"]][1], tensor_bytes(case), case["copy"] == "load"
     shared = bytearray(b"\xa5" * SHARED if load else shared_bytes(case))
-    filler = b"\xf7\x7f" * (size // 2) if case["fill"] else bytes(size)  # as an H200 writes it
+    filler = b"\xf7\x7f" * (size // 2) if case["fill"] else bytes(size)  # bytes that an H200 writes for elements outside the tensor
     changed, offset = {}, 0
     n, first, slices_at = row_elements(case), width_dimension(case), 16 * case["interleave"]
     for row in (tile_rows if case["map"] == "tile" else pixel_rows)(case):
@@ -92,7 +93,7 @@ def expected(case):
         for c in range(start, start + n):
             at, place = base + c * size, place_in_shared(case, offset)
             valid = inside and (not first or 0 <= c < case["dims"][0])
-            stored = inside and (not first or 0 <= c < up(case["dims"][0] * size, 16) // size)  # an H200 writes whole 16 bytes at the end of a row
+            stored = inside and (not first or 0 <= c < up(case["dims"][0] * size, 16) // size)  # at the end of a row, an H200 writes a multiple of 16 bytes
             if load:
                 shared[place:place + size] = as_loaded(case, tensor[at:at + size]) if valid else filler
             elif stored:

@@ -1,9 +1,9 @@
-"""The cases of tensors.py for seed 0: questions to which the results of an H200 for seed 1 give no answer."""
+"""The cases of tensors.py for seed 0: unusual maps, which the cases for seed 1 do not contain."""
 from tensor_cases import REDUCTIONS, TYPES, im2col, slices
 
 
 def slices_with_steps(r):
-    """Interleaved tiles with a step in dimension 0, and a long box in the dimension of the slices."""
+    """Return an interleaved tile map with a step in dimension 0, and a box of several slices of channels."""
     case = slices(r, "load", False)
     each = 16 * case["interleave"] // TYPES[case["type"]][1]
     case["steps"][0], case["box"][0], case["box"][-2] = r.choice((2, 3, 8)), each * r.randint(1, 3), r.choice((1, 8, 64, 256))
@@ -11,7 +11,8 @@ def slices_with_steps(r):
 
 
 def half_slices(r):
-    """Slices of 32 bytes, and a box of 16 bytes more in dimension 0; or a step for images."""
+    """Return an interleaved map with slices of 32 bytes whose box or number of channels is 16 bytes, or a map with a step between
+    images."""
     column = r.random() < .5
     case = slices(r, "load", column)
     while case["interleave"] != 2:
@@ -23,7 +24,7 @@ def half_slices(r):
 
 
 def started_outside(r, kind):
-    """Pixels whose first one is not one of the map."""
+    """Return an im2col map with a copy that starts at a pixel outside of the map's bounding box."""
     case = im2col(r, kind)
     k = r.randrange(case["rank"] - 2)
     first, end = case["lower"][k], case["dims"][k + 1] + case["upper"][k]

@@ -17,7 +17,7 @@ A case is a tensor map and one copy between the tensor and shared memory (cp.asy
 call that makes the map returned; after a load, the shared memory; after a store or reduction, the words of the tensor that have changed.
 Classes: tile, store, reduce, im2col, column (stores and reductions by im2col maps), slice and slices (interleaved layouts), limits (only the call that makes the map).
 
-tensors.h200 has the checksums of an H200's results for the default seed.  Seed 0 has other classes: questions to which those results give no answer.
+tensors.h200 has the checksums of an H200's results for the default seed.  Seed 0 has other classes (tensor_questions.py).
 """
 import argparse, base64, ctypes, json, os, random, subprocess, sys, zlib
 
@@ -26,7 +26,7 @@ from tensor_cases import SHARED, TENSOR, TYPES, reach, shared_bytes, tensor_byte
 from tensor_model import begins_at_a_pixel, bytes_copied, expected
 
 THREADS = 128
-MOST_ERRORS = 20  # of a class; each costs a new process
+MOST_ERRORS = 20  # in a class of cases; each error needs a new process
 NOT_SUPPORTED, REFUSED = "801", 1  # CUDA_ERROR_NOT_SUPPORTED, CUDA_ERROR_INVALID_VALUE
 FRAME = """.version 8.0
 .target sm_90
@@ -130,7 +130,8 @@ class Driver:
         return result.raw
 
     def copy(self, case):
-        """The shared memory after a load, and whether all bytes were counted; else the changed words of the tensor."""
+        """Run a copy.  After a load, return the shared memory and a word that tells whether the mbarrier counted all bytes; else the
+        changed words of the tensor."""
         tensor, load = tensor_bytes(case), case["copy"] == "load"
         at = case["at"] + [0] * (5 - case["rank"]) + (case.get("offsets", []) + [0] * 3)[:3]
         self.write(self.tensor, tensor)
@@ -176,7 +177,7 @@ def one_result(driver, case):
 
 
 def work(path, seed, only, first):
-    """Print a line for each case; the process ends after a failure, because the context is lost."""
+    """Run in a child process: print a line for each case; exit after a failure, because the context is then unusable."""
     driver = Driver(path)
     for k, case in enumerate(make_cases(seed)):
         if k < first or (only and case["class"] != only):
@@ -221,7 +222,7 @@ def read_results(path):
 
 
 def comparable(case, out):
-    """Without the word after the shared memory, if the H200's mbarrier waited for another number of bytes than were copied."""
+    """Remove the word after the shared memory if the H200's mbarrier waited for a number of bytes that differs from the copied one."""
     return out[:-4] if case["copy"] == "load" and case["bytes"] != bytes_copied(case) else out
 
 

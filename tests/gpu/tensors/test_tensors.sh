@@ -1,6 +1,6 @@
 #!/bin/bash
-# The software driver copies random boxes of random tensors as the documentation says and as an H200 did; tensors.py finds a result that
-# was changed.
+# The software driver copies random boxes of random tensors with the results that the documentation and an H200 give; and tensors.py detects
+# a result that this test has changed.
 set -eu
 command -v python3 >/dev/null || exit 77
 soft=${GPULOAD_SOFT_DRIVER:-${GPULOAD_BUILD:-build}/softcuda/libcuda-soft.so}
@@ -10,7 +10,7 @@ fi
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 tests/gpu/tensors/tensors.py run "$soft" "$tmp/a" >"$tmp/log"
-grep -q "^1881 cases" "$tmp/log"  # 19 further ones are left out after 20 errors of their class, as on an H200
+grep -q "^1881 cases" "$tmp/log"  # without 19 cases that follow 20 errors in their class, as on an H200
 tests/gpu/tensors/tensors.py model "$tmp/a" --most 150 >"$tmp/log"
 grep -qF "673 cases, not as the model: []" "$tmp/log"
 tests/gpu/tensors/tensors.py compare "$tmp/a" "$tmp/a" >"$tmp/log"

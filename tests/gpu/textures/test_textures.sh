@@ -1,5 +1,5 @@
 #!/bin/bash
-# The software driver reads random textures as an H200 did; textures.py finds a result that was changed.
+# The software driver reads random textures with the results of an H200; and textures.py detects a result that this test has changed.
 set -eu
 command -v python3 >/dev/null || exit 77
 soft=${GPULOAD_SOFT_DRIVER:-${GPULOAD_BUILD:-build}/softcuda/libcuda-soft.so}

@@ -70,7 +70,7 @@ class TextureDesc(ctypes.Structure):
 
 
 class Driver:
-    """The calls of a libcuda that this program uses."""
+    """Opens a libcuda, and makes the calls of the driver API that this program needs."""
 
     def __init__(self, path):
         self.lib, self.functions = ctypes.CDLL(path), {}
@@ -116,7 +116,7 @@ class Driver:
 
 
 def random_elements(r, name, n):
-    """n channels as bytes; floats of about 1, and no NaN."""
+    """Return the bytes of n random channel values; floats are between -1 and 1."""
     if name == "f32":
         return struct.pack(f"<{n}f", *(r.uniform(-1, 1) for _ in range(n)))
     if name == "f16":
@@ -140,7 +140,7 @@ def random_case(r):
 
 
 def bound_of(c):
-    """The largest difference of a result that is not an error."""
+    """Return the largest accepted difference between two results of a case."""
     kind = FORMATS[c["format"]][2]
     dimensions = GEOMETRIES.get(c["geometry"], (2,))[0]
     if c["integer"]:
@@ -155,7 +155,7 @@ def bound_of(c):
 
 
 def coordinate(r, c, extent, mode):
-    """One coordinate, and not near the edge of a texel."""
+    """Return a random coordinate that is not near the edge of a texel."""
     if mode == 1 or mode == 3 or c["normalised"]:
         texel = r.randint(-2 * extent - 2, 3 * extent + 2) + r.uniform(1 / 16, 15 / 16)
     else:
@@ -166,7 +166,7 @@ def coordinate(r, c, extent, mode):
 
 
 def direction(r, extent):
-    """A direction to a point inside a face."""
+    """Return a random direction to a point of a cube's face that is not near the edge of a texel."""
     s, t = (2 * (r.randrange(extent) + r.uniform(1 / 8, 7 / 8)) / extent - 1 for _ in range(2))
     face, m = r.randrange(6), r.choice([1.0, 0.5, 3.0, r.uniform(0.1, 9)])
     x, y, z = ((1, -t, -s), (-1, -t, s), (s, 1, t), (s, -1, -t), (s, -t, 1), (-s, -t, -1))[face]
@@ -185,7 +185,7 @@ def random_coordinates(r, c):
 
 
 def make_array(d, r, c):
-    """(array, mipmapped array) with random elements; one of them is None."""
+    """Make an array with random elements; return (array, None) or (None, mipmapped array)."""
     dimensions, layered, cube, _ = GEOMETRIES.get(c["geometry"], (2, 0, 0, ""))
     width, height, depth = (c["size"][k] if k < dimensions else 0 for k in range(3))
     flags = (LAYERED if layered else 0) | (CUBE if cube else 0) | (GATHER if c["geometry"] == "gather" else 0)
@@ -245,7 +245,7 @@ def run(args):
 
 
 def difference(c, a, b):
-    """The largest difference of one operand set, or infinity."""
+    """Return the largest difference between the channels of two results; infinity if they must be equal and are not."""
     n = 4 if c["geometry"] == "gather" else c["channels"]
     if a[:4 * n] == b[:4 * n]:
         return 0
@@ -283,7 +283,7 @@ def compare(args):
 
 
 def checksums(path):
-    """Of each texture in the file: (checksum of what was read where, checksum of the results)."""
+    """Yield for each texture in the file (checksum of the texture and the coordinates, checksum of the results)."""
     with open(path, encoding="ascii") as f:
         for c in map(json.loads, f):
             out = c.pop("out")

@@ -1,4 +1,4 @@
-/* campaign.c — many random pieces, streams and hostile entries; run by hand.
+/* campaign.c — runs netqueue with many random entries, streams and invalid entries; started by hand.
  *
  *     campaign [--pieces N] [--hostile N] [--seed N]
  *

@@ -6,7 +6,7 @@
 
 enum { MOST_ENTRIES = 8192 };
 
-/* Return a random number: one near a limit, or an arbitrary one. */
+/* Return a random number of up to `bits` bits, often one near the limit. */
 static uint64_t near(struct rig *r, uint64_t limit, unsigned bits)
 {
 	const uint64_t mask = bits == 64 ? UINT64_MAX : (1ull << bits) - 1;
@@ -60,7 +60,7 @@ gpul_netqueue_entry hostile_entry(struct rig *r, uint64_t n)
 	return e;
 }
 
-/* Check that each report is about an entry that breaks this rule. */
+/* Check the number of reports, and that each one names an entry that breaks the reported rule. */
 static bool check_reports(const struct rig *r, const gpul_netqueue_entry *entries, const gpul_netqueue_result *result, uint64_t n_refused)
 {
 	const uint64_t expected = n_refused < GPUL_NETQUEUE_MAX_REPORTS ? n_refused : GPUL_NETQUEUE_MAX_REPORTS;

@@ -63,7 +63,7 @@ void rig_fill_bounce(struct rig *r)
 	const size_t bytes = (size_t)r->shape.n_slots * r->shape.slot_bytes;
 
 	for (size_t i = 0; i < bytes; i += 8) {
-		const uint64_t word = rig_random(r) | 0x0101010101010101; /* odd bytes differ from GUARD's neighbours, none is 0 */
+		const uint64_t word = rig_random(r) | 0x0101010101010101; /* no byte is 0 */
 
 		memcpy(r->bounce + i, &word, 8);
 	}

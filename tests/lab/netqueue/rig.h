@@ -1,5 +1,5 @@
-/* rig.h — a netqueue with a destination between guard bytes, random entries, and their expected
- * results, computed by the CPU. */
+/* rig.h — a netqueue (lab/netqueue) whose destination lies between guard bytes, random entries, and their expected results, computed
+ * by the CPU. */
 #ifndef GPULOAD_TESTS_LAB_NETQUEUE_RIG_H
 #define GPULOAD_TESTS_LAB_NETQUEUE_RIG_H
 
@@ -15,12 +15,12 @@ struct rig {
 	const gpul_driver *drv;
 	gpul_context context;
 	gpul_netqueue *queue;
-	gpul_netqueue_shape shape;       /* the shape that is in use */
+	gpul_netqueue_shape shape;       /* shape of the queue, including default values */
 	CUdeviceptr memory, destination; /* memory: guard, destination, guard */
 	uint64_t destination_bytes;
 	unsigned char *was; /* copy of the memory after a receive; [GUARD_BYTES] is the first byte of the destination */
 	uint64_t seed;
-	unsigned char *bounce; /* CPU address */
+	unsigned char *bounce; /* CPU address of the bounce memory */
 };
 
 /* End the program if st is a failure. */
@@ -39,8 +39,8 @@ void rig_fill_bounce(struct rig *r);
 /* Set the destination and its guards to GUARD. */
 void rig_fill_destination(struct rig *r);
 
-/* Make random pieces of 1 to most_bytes, one after the other with gaps of up to most_gap bytes,
- * in random order.  Returns their number. */
+/* Make entries in random order that copy pieces of 1 to most_bytes bytes; in the destination, the pieces follow each other with gaps of
+ * up to most_gap bytes.  Returns the number of entries. */
 uint64_t rig_random_entries(struct rig *r, gpul_netqueue_entry *entries, uint64_t most, uint32_t most_bytes, uint32_t most_gap);
 
 /* Write n entries, at most as many as the ring has, run the kernel, and read the destination and its guards into was. */
@@ -51,9 +51,8 @@ void rig_read(struct rig *r);
 /* Return the rule that entry n breaks, computed without the library's code; 0: it is valid. */
 uint32_t rig_rule(const struct rig *r, uint64_t n, const gpul_netqueue_entry *e);
 
-/* Compare `was` with the expected result of the n entries: bytes outside of accepted pieces are
- * GUARD, bytes of one accepted piece are its bytes, and bytes of several are those of any of
- * them.  Returns the first wrong position in `was`, or UINT64_MAX. */
+/* Compare `was` with the expected result of the n entries: a byte outside of all accepted pieces is GUARD; if several pieces overlap,
+ * the byte of any of them is accepted.  Returns the first wrong position in `was`, or UINT64_MAX. */
 uint64_t rig_first_wrong(const struct rig *r, const gpul_netqueue_entry *entries, uint64_t n);
 
 #endif

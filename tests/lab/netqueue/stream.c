@@ -27,7 +27,7 @@ void stream_make(struct stream *s, uint64_t seed, uint64_t destination_bytes, ui
 	s->bytes = malloc(destination_bytes + (n + 1) * (GPUL_NETQUEUE_HEADER_BYTES + 15));
 	if (!s->bytes)
 		abort();
-	for (uint64_t i = 0, k = 0; i < n; i++) { /* every record once: 7919 is a prime that n is not a multiple of */
+	for (uint64_t i = 0, k = 0; i < n; i++) { /* steps of 7919, a prime that does not divide n, reach each record once */
 		const uint64_t begin = begins[k], length = begins[k + 1] - begin;
 		const uint32_t pad = pads ? (uint32_t)(next(&seed) % 16) : 0;
 

@@ -12,7 +12,7 @@ struct stream {
 	uint64_t destination_bytes;
 };
 
-/* Make a stream of records of 1 to most_bytes; pads: with up to 15 bytes of padding before each payload. */
+/* Make a stream of records with payloads of 1 to most_bytes bytes; if pads is true, up to 15 bytes of padding precede each payload. */
 void stream_make(struct stream *s, uint64_t seed, uint64_t destination_bytes, uint32_t most_bytes, bool pads);
 void stream_free(struct stream *s);
 

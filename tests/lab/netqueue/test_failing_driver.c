@@ -25,7 +25,7 @@ static gpul_status use_all(const gpul_driver *drv, gpul_mem_kind kind, gpul_erro
 		assert_null(q);
 	else
 		assert_int_equal(gpul_netqueue_about(q)->shape.n_blocks, 1);
-	st = st ? st : gpul_netqueue_begin(q, 4096, 100, err); /* the fake's kernel ends at once */
+	st = st ? st : gpul_netqueue_begin(q, 4096, 100, err); /* kernels of the fake driver end immediately */
 	st = st ? st : gpul_netqueue_wait(q, &result, err);
 	gpul_netqueue_destroy(q);
 	gpul_context_close(&context);

@@ -1,4 +1,4 @@
-/* test_feeder.c — whole streams, from memory and from a socket, through the feeder and the kernel; and streams that end badly. */
+/* test_feeder.c — complete streams, from memory and from a socket, pass through the feeder and the kernel; and streams that break off. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +21,7 @@ enum {
 }; /* BUFFERED: bytes that a socket accepts before any are
 					     * received */
 
-/* A small ring, which a stream uses for many laps. */
+/* The ring is small, so that one stream goes around it many times (laps). */
 static const gpul_netqueue_desc small = { .shape = { .n_slots = 4, .slot_bytes = 4096, .n_entries = 16, .chunk_entries = 2, .n_blocks = 3 },
 					  .n_threads = 96 };
 
@@ -99,7 +99,7 @@ static gpul_status receive_from_socket(struct rig *r, const struct stream *s, ui
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
 	t.fd = fds[1];
-	if (n <= BUFFERED) /* all of it has been sent before the time-out begins */
+	if (n <= BUFFERED) /* the socket buffers all n bytes, so they are sent before the time-out begins */
 		(void)send_stream(&t);
 	else
 		assert_int_equal(pthread_create(&thread, NULL, send_stream, &t), 0);
@@ -169,8 +169,7 @@ static void reports_a_malformed_stream(void **state)
 	rig_close(&r);
 }
 
-/* The sender announces a wrong destination for one record: the kernel refuses its pieces, and
- * copies all others. */
+/* The header of one record has a wrong destination: the kernel refuses that record's pieces, and copies all others. */
 static void refuses_the_record_of_a_lying_sender(void **state)
 {
 	gpul_netqueue_received_stream got;
@@ -199,13 +198,13 @@ static void change_lap(void *context, uint64_t n, gpul_netqueue_entry *e)
 {
 	uint64_t *n_changed = context;
 
-	if (n % 5 == 0) { /* write another lap, such as the previous or the next one of this slot */
+	if (n % 5 == 0) { /* a wrong lap number, for example that of the previous or the next use of this slot */
 		e->word[n % 2] += (1 + n / 5 % 255) << GPUL_NETQUEUE_LAP_SHIFT;
 		++*n_changed;
 	}
 }
 
-/* An entry with a wrong lap does not disturb the entries that are at its place in later laps. */
+/* An entry with a wrong lap number does not affect the entries that later use its slot of the ring. */
 static void refuses_wrong_laps_in_every_lap(void **state)
 {
 	uint64_t n_changed = 0, n_untouched = 0;
@@ -231,7 +230,7 @@ static void refuses_wrong_laps_in_every_lap(void **state)
 			assert_int_equal(r.was[GUARD_BYTES + i], GUARD);
 			n_untouched++;
 		}
-	assert_true(n_untouched <= BYTES - got.result.counts.n_bytes); /* the stream contains GUARD, too */
+	assert_true(n_untouched <= BYTES - got.result.counts.n_bytes); /* <=, because some bytes of the stream are equal to GUARD */
 	stream_free(&s);
 	rig_close(&r);
 }

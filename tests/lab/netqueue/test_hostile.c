@@ -12,11 +12,11 @@
 #include "core/clock.h"
 #include "tests/lab/netqueue/hostile.h"
 
-enum { SLOT = 4096, SLOTS = 512, DESTINATION = 10000 }; /* 2 MiB of bounce memory: its whole mapping */
+enum { SLOT = 4096, SLOTS = 512, DESTINATION = 10000 }; /* SLOTS * SLOT is 2 MiB, exactly one mapping */
 
 struct limit {
 	uint64_t source, destination;
-	uint32_t lap, length, field; /* field 0: it fits */
+	uint32_t lap, length, field; /* field: the one that is reported as wrong; 0: none */
 	const char *text;
 };
 
@@ -92,7 +92,7 @@ static void refuses_random_entries_and_writes_nothing_outside(void **state)
 		rig_close(&r);
 	}
 	for (unsigned field = 1; field < GPUL_NETQUEUE_N_FIELDS; field++)
-		assert_true(refused[field] > 0); /* each rule was broken */
+		assert_true(refused[field] > 0); /* at least one entry broke this rule */
 }
 
 static void reports_more_refusals_than_there_is_room_for(void **state)

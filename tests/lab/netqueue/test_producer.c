@@ -1,5 +1,5 @@
-/* test_producer.c — the state machine that makes entries of a stream's bytes: against a kernel of which each block finishes its
- * entries in order, at random times. */
+/* test_producer.c — the state machine that turns a stream's bytes into entries, with a simulated kernel: each of its blocks finishes its
+ * own entries in order, at random times. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@ struct model {
 	gpul_netqueue_shape shape;
 	gpul_netqueue_producer p;
 	uint64_t ends[MOST_ENTRIES], done[MOST_BLOCKS];
-	unsigned char *bounce, *destination, *in_use; /* in_use: for each byte of bounce, 1 while an entry that is not done needs it */
+	unsigned char *bounce, *destination, *in_use; /* in_use: for each byte of bounce, 1 while an unfinished entry needs it */
 	gpul_netqueue_piece pieces[MOST_ENTRIES];     /* entry n is at index n % n_entries */
 	uint64_t n_pieces, at;                        /* at: number of bytes of the stream that were sent */
 	uint64_t seed;
@@ -53,7 +53,7 @@ static void close_model(struct model *m)
 	free(m->destination);
 }
 
-/* Receive random parts of the stream into the spans; none of these bytes may be in use. */
+/* Receive a random number of the stream's bytes into the free spans of the bounce memory, none of whose bytes may be in use. */
 static void receive(struct model *m, const struct stream *s)
 {
 	gpul_netqueue_span spans[2];
@@ -76,7 +76,7 @@ static void receive(struct model *m, const struct stream *s)
 	gpul_netqueue_received(&m->p, got);
 }
 
-/* Produce entries, at most `most`. */
+/* Let the producer make up to `most` entries, check them, and mark their bytes as in use. */
 static void produce(struct model *m, uint64_t most)
 {
 	gpul_netqueue_piece piece;
@@ -95,7 +95,7 @@ static void produce(struct model *m, uint64_t most)
 	}
 }
 
-/* Make a block finish its next entry, if there is one: copy it, and free its bytes. */
+/* Make a block of the simulated kernel finish its next entry, if there is one: copy its bytes, and mark them as free. */
 static void finish(struct model *m, uint32_t block)
 {
 	const uint64_t n = gpul_netqueue_entry_of(m->done[block], block, m->shape.n_blocks, m->shape.chunk_entries);
@@ -173,7 +173,7 @@ static void is_limited_by_slots_and_by_entries(void **state)
 	m.done[0] = 4;
 	assert_int_equal(gpul_netqueue_credit(&m.p, m.done, &err), GPUL_OK);
 	assert_int_equal(gpul_netqueue_room(&m.p, spans), 1);
-	assert_int_equal(spans[0].bytes, 12); /* the first slot is not free yet: 80 of its bytes are */
+	assert_int_equal(spans[0].bytes, 12); /* 80 bytes of the first slot are done, which does not free it yet */
 	for (unsigned i = 0; i < 9; i++) {
 		assert_int_equal(gpul_netqueue_produce(&m.p, m.bounce, &piece, &got, &err), GPUL_OK);
 		m.done[0] = m.p.n_produced;

@@ -84,8 +84,7 @@ static void copies_random_pieces(void **state)
 
 static void reads_no_byte_outside_of_the_bounce_memory(void **state)
 {
-	/* The whole mapping is in use, so the software driver reports an access after its
-	 * end. */
+	/* The bounce memory fills its whole mapping, so the software driver reports an access after its end. */
 	const gpul_netqueue_desc desc = { .shape = { .n_slots = 32 } };
 	struct rig r;
 	uint64_t n = 0, to = 0;

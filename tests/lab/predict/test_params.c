@@ -1,4 +1,4 @@
-/* test_params.c — files of parameters, and names of links. */
+/* test_params.c — reads files with measured costs, and looks up links such as nvlink4 by name. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -111,7 +111,8 @@ static void links_have_names_or_two_numbers(void **state)
 	}
 }
 
-/* LL has half the rate; Simple in memory waits for its fence, a second trip; a network has Simple only. */
+/* Compared with the link, protocol LL has half the bandwidth; Simple between GPUs has twice the latency, because of its fence; a network
+ * has only Simple. */
 static void the_costs_of_a_link_follow_from_its_two_numbers(void **state)
 {
 	const gpul_comm_costs like[GPUL_COMM_N_PROTOS] = { { 0 }, { 1, 9, 2, 9, 0, 100 }, { 1, 9, 2, 9, 0, 100 }, { 1, 9, 3, 9, 0, 200 } };

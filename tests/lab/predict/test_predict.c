@@ -1,5 +1,4 @@
-/* test_predict.c — compares the model's formulas with numbers computed by hand, and checks
- * properties that hold for any parameters. */
+/* test_predict.c — compares the model's formulas with numbers computed by hand, and checks properties that hold for any parameters. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,8 +10,8 @@
 
 #include "lab/predict/predict.h"
 
-/* Costs that are easy to compute with: o 10, L 3, g 1, 1 us for 1000 bytes, steps of 100,000 bytes; across: L 20, g 2, 4 us for 1000
- * bytes. */
+/* Costs that are easy to compute with.  Within a host: overhead 10 us, latency L = 3 us, gap g = 1 us, 1 us per 1000 bytes, steps of at
+ * most 100,000 bytes; between hosts: L = 20 us, g = 2 us, 4 us per 1000 bytes. */
 static gpul_comm_machine machine_of(uint32_t n_ranks, uint32_t ranks_per_host)
 {
 	gpul_comm_machine m = { .n_ranks = n_ranks, .ranks_per_host = ranks_per_host };
@@ -43,18 +42,18 @@ static void rings_are_as_computed_by_hand(void **state)
 	gpul_comm_machine m = machine_of(4, 4);
 
 	(void)state;
-	/* 4000 bytes: chunks of 1000, a step takes 3 + 1 + 1 = 5; 6 steps or 3. */
+	/* 4000 bytes: chunks of 1000, so each step takes L + g + 1 = 5; an all-reduce has 6 steps, the others 3. */
 	close_to(predict(&m, GPUL_COMM_ALLREDUCE, GPUL_COMM_RING, 4000), 10 + 6 * 5);
 	close_to(predict(&m, GPUL_COMM_ALLGATHER, GPUL_COMM_RING, 4000), 10 + 3 * 5);
 	close_to(predict(&m, GPUL_COMM_REDUCESCATTER, GPUL_COMM_RING, 4000), 10 + 3 * 5);
-	/* 600,000 bytes: chunks of 150,000, two slots of 75,000: max(2 * 76, 3 + 76) = 152. */
+	/* 600,000 bytes: chunks of 150,000, each sent as two slots of 75,000: a step takes max(2 * 76, 3 + 76) = 152. */
 	close_to(predict(&m, GPUL_COMM_ALLGATHER, GPUL_COMM_RING, 600000), 10 + 3 * 152);
-	/* 1,600,000 bytes: two rounds of 200,000 each: 2 * 101 a step. */
+	/* 1,600,000 bytes: two rounds with chunks of 200,000, sent as two slots: each step takes 2 * 101. */
 	close_to(predict(&m, GPUL_COMM_ALLGATHER, GPUL_COMM_RING, 1600000), 10 + 2 * 3 * 202);
-	/* A chain: 3 hops of 5, then 2 more slices of 101. */
+	/* A broadcast is a chain of 3 hops: 5 each for 1000 bytes; 300,000 bytes are 3 slices, of which 2 follow the first. */
 	close_to(predict(&m, GPUL_COMM_BROADCAST, GPUL_COMM_RING, 1000), 10 + 3 * 5);
 	close_to(predict(&m, GPUL_COMM_BROADCAST, GPUL_COMM_RING, 300000), 10 + 3 * (3 + 101) + 2 * 101);
-	/* Two hosts: each step waits for the link between them: 20 + 2 + 4. */
+	/* Two hosts: the link between them determines the time of each step, 20 + 2 + 4. */
 	m = machine_of(4, 2);
 	close_to(predict(&m, GPUL_COMM_ALLREDUCE, GPUL_COMM_RING, 4000), 10 + 6 * 26);
 	close_to(predict(&m, GPUL_COMM_BROADCAST, GPUL_COMM_RING, 1000), 10 + 2 * 5 + 26);
@@ -65,17 +64,17 @@ static void trees_are_as_computed_by_hand(void **state)
 	gpul_comm_machine m = machine_of(2, 2);
 
 	(void)state;
-	/* Each tree has 1000 of 2000 bytes: up and down an edge, 3 + 1 + 1 each. */
+	/* Each of the two trees moves 1000 of the 2000 bytes up and down one edge: 3 + 1 + 1 each way. */
 	close_to(predict(&m, GPUL_COMM_ALLREDUCE, GPUL_COMM_TREE, 2000), 10 + 2 * 5);
-	/* Halves of 200,000 in 8 chunks of 25,000; the busiest rank: 2 steps, 2 chunks a time. */
+	/* Each tree moves 200,000 bytes in 8 chunks of 25,000; the busiest rank has 2 steps per chunk, each with 2 chunks. */
 	close_to(predict(&m, GPUL_COMM_ALLREDUCE, GPUL_COMM_TREE, 400000), 10 + 2 * (3 + 26) + 7 * (2 + 50));
-	/* 4 ranks: 0 - 2 - {1, 3}: an edge to a root with one child, one to a node with two. */
+	/* 4 ranks, tree 0 - 2 - {1, 3}: a path has an edge to a root with one child, and an edge to a node with two children. */
 	m = machine_of(4, 4);
 	close_to(predict(&m, GPUL_COMM_ALLREDUCE, GPUL_COMM_TREE, 2000), 10 + 2 * (5 + 3 + 2 * 2));
-	/* Each rank a host: 20 + 2 + 4, and 20 + 2 * (2 + 4). */
+	/* Each rank on its own host: the edges take 20 + 2 + 4, and 20 + 2 * (2 + 4). */
 	m = machine_of(4, 1);
 	close_to(predict(&m, GPUL_COMM_ALLREDUCE, GPUL_COMM_TREE, 2000), 10 + 2 * (26 + 32));
-	/* Two hosts, {0, 1} and {2, 3}: tree 0 has 0 - 2 between hosts, then 2 - 1, too: both edges cross. */
+	/* Two hosts, {0, 1} and {2, 3}: both edges 0 - 2 and 2 - 1 of tree 0 are between hosts. */
 	m = machine_of(4, 2);
 	close_to(predict(&m, GPUL_COMM_ALLREDUCE, GPUL_COMM_TREE, 2000), 10 + 2 * (26 + 32));
 }
@@ -85,9 +84,9 @@ static void two_levels_are_as_computed_by_hand(void **state)
 	gpul_comm_machine m = machine_of(4, 2);
 
 	(void)state;
-	/* 4000 bytes: inside, one message of 2000 each way: 3 + 1 + 2; across, chunks of 1000 each way: 20 + 2 + 4. */
+	/* 4000 bytes: within a host, messages of 2000 take 3 + 1 + 2, twice; between hosts, chunks of 1000 take 20 + 2 + 4, twice. */
 	close_to(predict(&m, GPUL_COMM_ALLREDUCE, GPUL_COMM_TWO_LEVEL, 4000), 10 + 2 * 6 + 2 * 26);
-	/* 800,000 bytes: chunks of 200,000; inside two pieces of two slots: 202 each; across 2 * (2 + 400). */
+	/* 800,000 bytes: chunks of 200,000; within a host two pieces of two slots, 202 each; between hosts 2 * (2 + 400). */
 	close_to(predict(&m, GPUL_COMM_ALLREDUCE, GPUL_COMM_TWO_LEVEL, 800000), 10 + 2 * 2 * 202 + 2 * 804);
 	m = machine_of(4, 4);
 	assert_true(predict(&m, GPUL_COMM_ALLREDUCE, GPUL_COMM_TWO_LEVEL, 4000) < 0);
@@ -113,12 +112,12 @@ static void algorithms_in_memory_are_as_computed_by_hand(void **state)
 	m = machine_of(4, 2);
 	assert_true(predict(&m, GPUL_COMM_ALLREDUCE, GPUL_COMM_ONE_SHOT, 4000) < 0);
 	assert_true(predict(&m, GPUL_COMM_ALLREDUCE, GPUL_COMM_DIRECT, 4000) < 0);
-	/* One other rank inside, two across: 2 + 2 * (2 + 4). */
+	/* A rank sends to one rank of its host and to two of the other host: latency 20, then 2 + 2 * (2 + 4). */
 	close_to(predict(&m, GPUL_COMM_ALLTOALL, GPUL_COMM_DIRECT, 4000), 10 + 20 + 2 + 12);
 	assert_true(gpul_comm_predict(&m, GPUL_COMM_ALLREDUCE, GPUL_COMM_RING, GPUL_COMM_LL, 4000) < 0); /* the network has no LL */
 }
 
-/* C = 2 us for 1000 bytes, in the steps that add only. */
+/* Steps that add elements take 2 us more per 1000 bytes; other steps do not. */
 static void adding_takes_time(void **state)
 {
 	gpul_comm_machine m = machine_of(4, 4);
@@ -130,7 +129,7 @@ static void adding_takes_time(void **state)
 	close_to(predict(&m, GPUL_COMM_REDUCESCATTER, GPUL_COMM_RING, 4000), 10 + 3 * 7);
 	close_to(predict(&m, GPUL_COMM_ALLREDUCE, GPUL_COMM_ONE_SHOT, 4000), 10 + 3 + 3 * 13);
 	close_to(predict(&m, GPUL_COMM_ALLREDUCE, GPUL_COMM_DIRECT, 4000), 10 + 6 + (1 + 3 + 6) + (1 + 3));
-	/* Up 3 + 4 and 3 + 2 * 4, down 3 + 2 and 3 + 2 * 2. */
+	/* The two edges of a path take 3 + 4 and 3 + 2 * 4 upwards, where ranks add, and 3 + 2 and 3 + 2 * 2 downwards. */
 	close_to(predict(&m, GPUL_COMM_ALLREDUCE, GPUL_COMM_TREE, 2000), 10 + 7 + 11 + 5 + 7);
 	m = machine_of(4, 2);
 	m.inside[GPUL_COMM_SIMPLE].reduce_us_per_byte = 2e-3;
@@ -146,7 +145,7 @@ static void shared_cores_stretch_busy_times(void **state)
 	(void)state;
 	m.cores = 2;
 	close_to(predict(&m, GPUL_COMM_ALLGATHER, GPUL_COMM_RING, 8000), 4 * 10 + 7 * (3 + 4 * 2));
-	/* The work of both trees: 6 steps of (0.5 + 1000 bytes) for each of 8 ranks, by 2 cores: more than the way up and down. */
+	/* The 2 cores do 6 steps of (0.5 + 1000 bytes) for each of 8 ranks, which takes longer than the path up and down a tree. */
 	m.inside[GPUL_COMM_SIMPLE].latency_us = 0.1;
 	m.inside[GPUL_COMM_SIMPLE].gap_us = 1;
 	close_to(predict(&m, GPUL_COMM_ALLREDUCE, GPUL_COMM_TREE, 2000), 4 * 10 + 4 * 6 * 1.5);
@@ -202,7 +201,7 @@ static void more_ranks_never_take_less_time_for_small_sizes(void **state)
 		}
 }
 
-/* Trips: 2 (n - 1) of a ring, about 2 log2(n) of a tree. */
+/* An all-reduce has 2 (n - 1) latencies in a ring, about 2 log2(n) in a tree. */
 static void trees_win_for_small_sizes_and_rings_for_large_ones(void **state)
 {
 	(void)state;
@@ -282,7 +281,7 @@ static void a_fit_finds_the_costs_that_made_the_times(void **state)
 	(void)state;
 	c->reduce_us_per_byte = 2e-3;
 	n = make_points(&m, points);
-	*c = (gpul_comm_costs){ 5, 5, 2, 2e-3, 1e-3, 1e5 }; /* the guess */
+	*c = (gpul_comm_costs){ 5, 5, 2, 2e-3, 1e-3, 1e5 }; /* initial values for the fit */
 	assert_int_equal(gpul_comm_fit(&m, GPUL_COMM_SIMPLE, points, n, &err), GPUL_OK);
 	assert_true(fabs(c->overhead_us - 10) < 0.5);
 	assert_true(fabs(c->latency_us - 3) < 0.3);

@@ -1,4 +1,4 @@
-/* calls.c — random sparse data, its dense sum, and calls that are compared with it. */
+/* calls.c — makes random sparse data and calls all-reduce on it; compares the result with the dense sum. */
 #include "tests/lab/sparse/calls.h"
 
 #include <stdio.h>

@@ -15,19 +15,18 @@ struct call {
 	uint64_t seed;
 };
 
-/* The data that the threads of a test share. */
+/* Settings of a test, shared by the threads of all ranks. */
 struct test {
 	gpul_comm_job job;
 	gpul_comm_sparse_options options;
-	bool falls_back;     /* true: there is a communicator for dense data */
-	uint32_t direct;     /* a bit for each rank: it packs in device memory */
-	bool as_gpu;         /* pretend that device memory is that of a GPU, which libfabric
-				    * cannot access */
-	const char *refused; /* not NULL: gpul_comm_sparse_create() fails with it */
+	bool falls_back;     /* true: a call may fall back to a dense all-reduce */
+	uint32_t direct;     /* bit r: rank r packs blocks in device memory */
+	bool as_gpu;         /* libfabric must not access device memory, as on a GPU */
+	const char *refused; /* not NULL: expected error of gpul_comm_sparse_create() */
 	void (*run)(struct rank *r, gpul_comm_sparse *s, struct test *t);
 };
 
-/* Make a call on one rank, in memory of its own, and compare the result; aborts on a difference. */
+/* Call the all-reduce on one rank, with buffers for this call, and compare the result; aborts the process on a difference. */
 gpul_comm_sparse_report run_call(struct rank *r, gpul_comm_sparse *s, const struct call *c);
 /* Run t.run on n ranks. */
 void run_sparse(int n_ranks, struct test t);

@@ -1,10 +1,9 @@
 /* sparse_sim.c — random cases of the protocol in a simulated network: sparse_sim [CASES [SEED]].
  *
- * A case: 1 to 32 ranks, some streams, blocks that are non-zero by a random pattern on each rank, contributions of 1 to 8 blocks.
- * Messages of one connection stay in order; between connections every order is possible, because the next event is chosen at
- * random: a message arrives, or a worker's GPU has finished copying a result out of its buffer.
- * Checked in each case: every rank gets the bits of the dense sum; no message is lost, no
- * stream waits forever; no buffer is overwritten while it is in use; no zero block is sent. */
+ * A case has 1 to 32 ranks, up to 6 streams, a random set of non-zero blocks on each rank, and contributions of 1 to 8 blocks.  Messages of
+ * one connection stay in order; those of different connections arrive in any order, because the next event is chosen at random: a message
+ * arrives, or a worker's GPU has finished copying a result out of its buffer.  Each case checks that every rank gets exactly the dense sum,
+ * no message is lost, no stream waits forever, no buffer is overwritten while it is in use, and no zero block is sent. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,10 +38,9 @@ struct stream {
 	block data[MOST_RANKS][MOST_BLOCKS]; /* the whole input of each rank */
 	block out[MOST_RANKS][MOST_BLOCKS];
 	struct message *inbox[MOST_RANKS];      /* contributions that have reached the aggregator */
-	struct message *results[MOST_RANKS][2]; /* results at the workers that are not copied
-						  * out yet */
+	struct message *results[MOST_RANKS][2]; /* results that workers have not copied yet */
 	gpul_sparse_contribution waiting[MOST_RANKS];
-	bool waits[MOST_RANKS]; /* a contribution that waits for room for its result */
+	bool waits[MOST_RANKS]; /* true: waiting[] is sent when the buffer for its result is free */
 };
 
 struct sim {
@@ -141,7 +139,7 @@ static void take_contribution(struct sim *s, uint32_t from, struct message *m)
 
 /* ---- a worker ---------------------------------------------------------------------------------------------------- */
 
-/* Send the contribution of round r when the buffer of result r is free. */
+/* Send a rank's waiting contribution if the buffer for the result of its round is free. */
 static void contribute(struct sim *s, uint32_t stream, uint32_t rank)
 {
 	struct stream *t = &s->streams[stream];
@@ -182,7 +180,7 @@ static void copy_away(struct sim *s, uint32_t stream, uint32_t rank, uint32_t wh
 
 /* ---- a case ------------------------------------------------------------------------------------------------------- */
 
-/* Choose the non-zero blocks of a rank: in clusters or anywhere, more on some ranks than on others. */
+/* Choose the non-zero blocks of a rank: single blocks or clusters, on some ranks more than on others. */
 static void begin_worker(struct sim *s, struct stream *t, uint32_t stream, uint32_t rank)
 {
 	static const uint32_t percents[] = { 0, 1, 3, 10, 50, 100 };
@@ -196,7 +194,7 @@ static void begin_worker(struct sim *s, struct stream *t, uint32_t stream, uint3
 			on = below(s, 100) < percent;
 		if (!on)
 			continue;
-		/* of every kind: ordinary, cancelling, -0 only, one element only */
+		/* values include -0, and numbers that can cancel to 0 in the sum */
 		for (uint32_t k = 0; k < ELEMENTS; k++)
 			t->data[rank][i][k] = below(s, 4) == 0 ? -0.0f : (float)below(s, 1000) / 7 - 71;
 		t->index[rank][n++] = i;
@@ -235,7 +233,7 @@ static void deliver(struct sim *s, uint32_t from, uint32_t to)
 		take_contribution(s, from, m);
 }
 
-/* Let the i-th possible event happen; returns the number of events that are possible. */
+/* Execute the event with number `chosen` among the possible ones; return the number of possible events. */
 static uint32_t happen(struct sim *s, uint32_t chosen)
 {
 	uint32_t n = 0;

@@ -1,4 +1,4 @@
-/* test_allreduce.c — sparse all-reduces of ranks that are threads of one process, over libfabric: every bit of the result. */
+/* test_allreduce.c — sparse all-reduces over libfabric, with ranks that are threads of one process: checks every bit of the result. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -92,7 +92,7 @@ static void nothing_is_sent_for_zeros(struct rank *r, gpul_comm_sparse *s, struc
 		r, s, &(struct call){ .count = 100000, .block = 256, .dtype = GPUL_COMM_F32, .seed = 1, .per_mille = 100 });
 
 	(void)t;
-	/* heads only: a hello, and two messages of each of 8 streams that the rank has with the other one */
+	/* only message headers are sent: a hello, and two messages in each of the 8 streams between the two ranks */
 	if (none.sent_bytes > 1024 || none.n_non_zero || none.n_summed)
 		abort();
 	if (!some.n_non_zero || some.sent_bytes < some.n_non_zero * 400 ||
@@ -106,7 +106,7 @@ static void blocks_of_zeros_are_not_sent(void **state)
 	run_sparse(2, (struct test){ .run = nothing_is_sent_for_zeros });
 }
 
-/* assert_*() of cmocka must not fail on another thread. */
+/* Check where blocks are packed.  Ranks are threads, on which cmocka's assert_*() must not fail, so this aborts instead. */
 static void expect_where(const gpul_comm_sparse *s, const char *text)
 {
 	if (strstr(gpul_comm_sparse_memory(s), text))
@@ -120,7 +120,7 @@ static void packs_on_device(struct rank *r, gpul_comm_sparse *s, struct test *t)
 	const bool direct = t->direct >> r->rank & 1;
 
 	expect_where(s, direct ? "GPU-direct" : "staged in host memory: the device memory of the software driver is host memory");
-	for (unsigned i = 0; i < 6; i++) /* the buffers grow */
+	for (unsigned i = 0; i < 6; i++) /* the sizes double, so the buffers must grow */
 		run_call(r, s,
 			 &(struct call){ .dtype = GPUL_COMM_F32,
 					 .count = 3000u << i,

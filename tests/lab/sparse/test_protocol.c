@@ -1,4 +1,4 @@
-/* test_protocol.c — a run whose messages were computed by hand, and invalid messages. */
+/* test_protocol.c — a run of the sparse all-reduce's protocol with messages that were computed by hand, and invalid messages. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,7 +27,7 @@ static void take(gpul_sparse_aggregator *a, uint32_t rank, const gpul_sparse_con
 	assert_int_equal(gpul_sparse_aggregator_take(a, rank, c, index + c->first, &err), GPUL_OK);
 }
 
-/* Two workers, contributions of two blocks: the limit is the block at which the first of them would be too long. */
+/* Two workers send at most two blocks each: the round's limit is the first block that would be a worker's third. */
 static void a_limit_requests_as_many_blocks_as_fit(void **state)
 {
 	static const uint32_t x[] = { 3, 40, 50, 51, 90 }, y[] = { 40, 95 };

@@ -36,8 +36,8 @@ static double value_of(uint16_t x, int mantissa_bits)
 	return x >> 15 ? -magnitude : magnitude;
 }
 
-/* True if it is the number nearest to an exact value, or the even one of two.  Computed from
- * its neighbours, without the code under test. */
+/* True if x is the representable number nearest to an exact value (of two equally near numbers, the even one).  Computed from the
+ * neighbours of x, without the code under test. */
 static bool is_rounded(uint16_t x, double exact, int mantissa_bits)
 {
 	const double most = value_of((uint16_t)((0x7fff & ~((1 << mantissa_bits) - 1)) - 1), mantissa_bits);
@@ -75,8 +75,7 @@ static void sums_of_two_halves_are_rounded_once(void **state)
 	for (int t = 0; t < 2; t++)
 		for (uint32_t i = 0; i < 1 << 20; i++) {
 			const uint64_t bits = random_bits(&seed);
-			/* every number is added to others, half of the time to one of similar
-			 * size */
+			/* b is random, half of the time with the exponent of a */
 			const uint16_t a = (uint16_t)i, b = (uint16_t)(i >> 16 & 1 ? bits : (bits & 0x83ff) | (a & 0x7c00));
 			const void *blocks[2] = { &a, &b };
 			uint16_t sum, mean;

@@ -1,4 +1,4 @@
-/* plugin_of.c — loads the plug-in, with a log function like NCCL's. */
+/* plugin_of.c — loads gpuload's network plug-in as NCCL does, and gives it a log function. */
 #include "tests/nccl/net/plugin_of.h"
 
 #include <dlfcn.h>

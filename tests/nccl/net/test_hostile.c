@@ -1,4 +1,4 @@
-/* test_hostile.c — the plug-in beside peers that are hostile: wrong handles, strangers on the port of a listener, wrong calls. */
+/* test_hostile.c — the plug-in with invalid handles, connections of other programs to a listener's port, and invalid calls. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <setjmp.h>
@@ -72,7 +72,7 @@ static void a_wrong_handle_gives_an_error(void **state)
 	assert_int_equal(PLUGIN_CALL(&plugin, close_listener)(listener), GPUL_NCCL_SUCCESS);
 }
 
-/* The listener refuses a peer with another secret, and continues. */
+/* A listener refuses a peer whose handle has a wrong secret, and then accepts a valid peer. */
 static void another_secret_is_refused(void **state)
 {
 	unsigned char handle[GPUL_NCCL_HANDLE_BYTES], wrong[GPUL_NCCL_HANDLE_BYTES];
@@ -134,7 +134,7 @@ static void strangers_on_the_port_do_not_keep_the_peer_out(void **state)
 		fds[i] = stranger(h.address);
 		for (size_t k = 0; k < sizeof rubbish; k++)
 			rubbish[k] = (unsigned char)rand();
-		(void)!send(fds[i], rubbish, (size_t)(i % 4 * 1000), MSG_NOSIGNAL); /* every fourth one is silent */
+		(void)!send(fds[i], rubbish, (size_t)(i % 4 * 1000), MSG_NOSIGNAL); /* every fourth sends nothing */
 		assert_int_equal(PLUGIN_CALL(&plugin, accept)(listener, &receiver, NULL), GPUL_NCCL_SUCCESS);
 		assert_null(receiver);
 	}
@@ -159,7 +159,7 @@ static void an_abandoned_attempt_ends_by_itself(void **state)
 	plugin_close(&plugin);
 	assert_true(gpul_clock_ns() - since < UINT64_C(1000000000));
 	assert_int_equal(PLUGIN_CALL(&plugin, close_listener)(listener), GPUL_NCCL_SUCCESS);
-	usleep(300000); /* the thread of the attempt ends, which a sanitizer checks */
+	usleep(300000); /* time for the connecting thread to end; a sanitizer reports a leak if it does not */
 	assert_int_equal(plugin_open(12, 0, &plugin), GPUL_NCCL_SUCCESS);
 }
 

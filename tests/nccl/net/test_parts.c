@@ -1,4 +1,4 @@
-/* test_parts.c — the parts of the plug-in without I/O: handles, the plan of grouped receives, rules of interfaces, settings. */
+/* test_parts.c — functions of the plug-in that do no I/O: handles, grouped receives, selection of network interfaces, settings. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -61,7 +61,7 @@ static void a_handle_cannot_name_a_host_or_a_path(void **state)
 	}
 }
 
-/* Make the check sum valid again after a change. */
+/* Compute the checksum again after a change. */
 static void sign(unsigned char bytes[GPUL_NCCL_HANDLE_BYTES])
 {
 	unsigned char digest[GPUL_SHA256_BYTES];
@@ -97,7 +97,7 @@ static void a_damaged_or_foreign_handle_is_refused(void **state)
 	assert_int_equal(gpul_net_handle_read(changed, &h, NULL), GPUL_EINVAL);
 }
 
-/* Random bytes with a valid beginning and check sum must not cause a crash; an accepted handle must contain a numeric address. */
+/* Random bytes with a valid beginning and checksum must not cause a crash; an accepted handle must contain a numeric address. */
 static void random_handles_do_no_harm(void **state)
 {
 	unsigned char bytes[GPUL_NCCL_HANDLE_BYTES];
@@ -134,7 +134,7 @@ static void a_group_is_one_receive_if_its_tags_differ_and_it_is_small(void **sta
 	assert_false(gpul_net_fits_together(small, same, 3, 100));
 	assert_true(gpul_net_fits_together(small, same, 2, 100));
 	assert_false(gpul_net_fits_together(large, differ, 3, 100));
-	assert_true(gpul_net_fits_together(large + 1, differ, 1, 100)); /* one message may have segments */
+	assert_true(gpul_net_fits_together(large + 1, differ, 1, 100)); /* a message longer than the limit is only allowed alone */
 }
 
 static void requests_are_limited_and_used_again(void **state)

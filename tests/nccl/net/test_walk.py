@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The network plug-in between two processes, through each version of NCCL's interface; and when one of them is killed or stopped."""
+"""gpuload's network plug-in for NCCL between two processes, with each version of its interface; and if a process is killed or stopped."""
 import os, re, subprocess, sys, unittest
 
 BUILD = os.path.abspath(os.environ.get("GPULOAD_BUILD", "build"))

@@ -1,13 +1,14 @@
 /* walk.c — two processes that use the network plug-in as NCCL does: listen, connect, grouped receives, sends with tags, test, close.
  *
  *     walk [--version 10|11|12] [--groups N] [--comms N] [--seed N] [--most BYTES] [--end kill|stop|cut:sender|receiver] [--show]
- *     walk --role receiver|sender --meet ADDRESS:PORT ...        one of the two, on two machines
+ *     walk --role receiver|sender --meet ADDRESS:PORT ...        only one of the two processes, to run them on two machines
  *
- *     main ── fork ──> receiver: listens, receives, compares every byte         each connection has a thread of its own in both
+ *     main ── fork ──> receiver: listens, receives, compares every byte         both have a thread for each connection
  *          └─ fork ──> sender: connects, sends each tag's messages in order
  *
- * With --end, one process kills or stops itself in the middle; the other must get an error from the plug-in, and main prints how long
- * that took.  With cut, for guests, it cuts its network, and both must get an error.  Exit status 0: as expected. */
+ * With --end kill or stop, one process kills or stops itself in the middle; the other must get an error from the plug-in, and main prints
+ * how long that took.  With --end cut, for virtual machines, it disconnects its network, and both must get an error.  Exit status 0: as
+ * expected. */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -29,13 +30,13 @@ static struct {
 	int version, groups, comms, show;
 	unsigned long seed;
 	size_t most;
-	const char *end; /* "kill:sender"; NULL: to the end */
+	const char *end; /* value of --end, such as "kill:sender"; NULL: none */
 	const char *role, *meet;
 } opt = { .version = 12, .groups = 60, .comms = 2, .seed = 1, .most = BIG_BYTES };
 
 static struct plugin plugin;
 static unsigned char *noise;
-static int to_sender[2]; /* pipe: handles */
+static int to_sender[2]; /* pipe through which the receiver sends its handles */
 
 struct comm {
 	int index;
@@ -52,7 +53,7 @@ static double seconds(void)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* Ends the process when the plug-in has returned an error: expected when the peer was killed. */
+/* Ends the process if the plug-in has returned an error, with status GOT_ERROR if --end makes an error the expected result. */
 static void check(gpul_nccl_result r, const char *call)
 {
 	if (r == GPUL_NCCL_SUCCESS)
@@ -70,8 +71,8 @@ static void die(const char *what, int group, int part)
 	_exit(1);
 }
 
-/* The process that --end names ends here, in the middle of the first connection, or cuts its network there: only now are all
- * connections open and messages under way, however slow the machine is. */
+/* Kill or stop this process or cut its network, if --end names it, half-way through the groups of connection 0: at that time all
+ * connections are open and messages are in flight, however slow the machine is. */
 static void maybe_end(const char *who, int index, int group)
 {
 	static bool is_cut;
@@ -81,13 +82,13 @@ static void maybe_end(const char *who, int index, int group)
 		return;
 	if (opt.end[0] == 'c') {
 		is_cut = true;
-		if (system("netem loss 100%")) /* a command in the tests' virtual machine (tests/vm/init) */
+		if (system("netem loss 100%")) /* a command of the virtual machines (tests/vm/init) */
 			die("cannot cut the network", group, 0);
 		return;
 	}
 	kill(getpid(), opt.end[0] == 'k' ? SIGKILL : SIGSTOP);
 	for (;;)
-		pause(); /* another thread may have got the signal first */
+		pause(); /* the kernel may deliver the signal to another thread first */
 }
 
 /* ---- receiver -------------------------------------------------------------------------------------------------- */
@@ -120,7 +121,7 @@ static bool post_group(struct comm *c, struct slot *s, int group)
 	return s->request != NULL;
 }
 
-/* True if the group of a slot has arrived; then its content is compared. */
+/* Test the receive of a slot's group; when it is complete, compare the received bytes and return true. */
 static bool finish_group(struct comm *c, struct slot *s)
 {
 	const struct group *g = &c->plan[s->group];
@@ -180,7 +181,7 @@ static void *receive_all(void *argument)
 
 /* ---- sender ---------------------------------------------------------------------------------------------------- */
 
-/* The position of the next message of a tag, from (group, part) on; false: there is none. */
+/* Advance (*group, *part) to the next message with this tag, starting at the current one.  Returns false if there is none. */
 static bool next_of_tag(const struct group *plan, int tag, int *group, int *part)
 {
 	for (; *group < opt.groups; ++*group, *part = 0)
@@ -329,7 +330,7 @@ static bool is_victim(int status)
 	return WIFSTOPPED(status) || (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 }
 
-/* With --end: wait until one process has ended or stopped, then for the error of the other. */
+/* With --end kill or stop: wait until one process has ended or stopped, then until the other one ends because of an error. */
 static int judge_end(pid_t receiving, pid_t sending)
 {
 	int status[2];
@@ -341,7 +342,7 @@ static int judge_end(pid_t receiving, pid_t sending)
 		return 1;
 	printf("error after %.0f ms\n", (seconds() - since) * 1000);
 	kill(first, SIGKILL);
-	survivor = status[is_victim(status[0]) ? 1 : 0]; /* both may have ended before the first wait */
+	survivor = status[is_victim(status[0]) ? 1 : 0]; /* if both had ended before the first wait, either may come first */
 	if (is_victim(status[0]) + is_victim(status[1]) == 1 && WIFEXITED(survivor) && WEXITSTATUS(survivor) == GOT_ERROR)
 		return 0;
 	fprintf(stderr, "walk: status 0x%x, then 0x%x\n", (unsigned)status[0], (unsigned)status[1]);

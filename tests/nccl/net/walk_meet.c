@@ -1,4 +1,4 @@
-/* walk_meet.c — the meeting of two processes. */
+/* walk_meet.c — connects the two processes of walk.c by TCP. */
 #include "tests/nccl/net/walk_meet.h"
 
 #include <arpa/inet.h>
@@ -31,7 +31,7 @@ int meet(const char *address, int connects)
 		if (!connects) {
 			const int met = bind(fd, (const struct sockaddr *)&at, sizeof at) || listen(fd, 1) ? -1 : accept(fd, NULL, NULL);
 
-			close(fd); /* open, it would let a sender of another run connect and wait */
+			close(fd); /* close the listener, to which a sender of another run might connect and then wait */
 			return met;
 		}
 		if (!connect(fd, (const struct sockaddr *)&at, sizeof at))

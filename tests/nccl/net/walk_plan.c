@@ -1,4 +1,4 @@
-/* walk_plan.c — groups of messages from a seed. */
+/* walk_plan.c — makes random groups of messages from a seed. */
 #include "tests/nccl/net/walk_plan.h"
 
 #include <stdlib.h>
@@ -22,7 +22,7 @@ static size_t choose_bytes(struct rng *r, size_t most)
 
 static void make_group(struct rng *r, struct group *g, size_t most_bytes)
 {
-	const int alike = random_below(r, 8) == 0; /* tags may repeat */
+	const int alike = random_below(r, 8) == 0; /* true: messages of the group may have the same tag */
 	size_t slot_at = 0;
 	int tag = (int)random_below(r, N_TAGS);
 

@@ -1,7 +1,7 @@
-/* walk_plan.h — what walk.c sends over one connection, from a seed: groups of messages with tags.
+/* walk_plan.h — the messages that walk.c sends over one connection: groups of messages with tags, computed from a seed.
  *
- * As NCCL's ranks, each tag is a stream of messages: those of one tag are sent in the order of the groups; those of different tags in any
- * order.  Contents are parts of one array of random bytes, which both processes compute. */
+ * Messages with the same tag are sent in the order of the groups, as by one rank of NCCL; those with different tags in any order.  The
+ * contents are parts of one array of random bytes, which both processes compute. */
 #ifndef GPULOAD_TESTS_NCCL_NET_WALK_PLAN_H
 #define GPULOAD_TESTS_NCCL_NET_WALK_PLAN_H
 
@@ -13,16 +13,16 @@ enum {
 	N_TAGS = 11,
 	BIG_BYTES = 64 << 20,
 	SMALL_BYTES = 256 << 10,
-	GUARD_BYTES = 64,                                                     /* after each message: must stay untouched */
-	SLOT_BYTES = BIG_BYTES + MAX_GROUP * (SMALL_BYTES + 2 * GUARD_BYTES), /* of receive memory, for one group */
+	GUARD_BYTES = 64,                                                     /* after each message, a receive must not write */
+	SLOT_BYTES = BIG_BYTES + MAX_GROUP * (SMALL_BYTES + 2 * GUARD_BYTES), /* of receive memory for one group */
 	NOISE_BYTES = BIG_BYTES + SMALL_BYTES + (1 << 16),
 	UNTOUCHED = 0xee,
 };
 
 struct message {
 	int tag;
-	size_t bytes, room;       /* of the message; of its buffer */
-	size_t noise_at, slot_at; /* its content; its buffer in the receive memory of its group */
+	size_t bytes, room;       /* size of the message, size of its buffer */
+	size_t noise_at, slot_at; /* offset of its content in the random bytes; offset of its buffer in the receive memory */
 };
 
 struct group {

@@ -1,6 +1,6 @@
 /* odd.c — a program that makes CUDA calls in unusual ways: test_calls.py runs it with a log.
  *
- *     odd CASE [N]      exit status 0: the case went as it does without a log */
+ *     odd CASE [N]      exit status 0: the calls had the same results as without a log */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -106,7 +106,7 @@ static void die(void *unused)
 	(void)unused;
 	while (!is_waiting)
 		usleep(1000);
-	usleep(500000); /* the other thread is in the call, also on a busy machine */
+	usleep(500000); /* long enough for the other thread to enter the call, even on a busy machine */
 	abort();
 }
 
@@ -176,7 +176,7 @@ static int run_pointers(long n)
 	start_context();
 	if (p_cuModuleGetFunction(&f, load_module(), "a name that is not in it") != CUDA_ERROR_NOT_FOUND)
 		return 1;
-	return (int)p_cuModuleGetFunction(&f, load_module(), (const char *)(uintptr_t)16); /* crashes */
+	return (int)p_cuModuleGetFunction(&f, load_module(), (const char *)(uintptr_t)16); /* crash: no memory is at 16 */
 }
 
 static int run_reopen(long n)

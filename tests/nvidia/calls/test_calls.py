@@ -65,7 +65,7 @@ class Calls(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder)
 
     def log(self, *command, filter="all", status=0, format="json", driver="soft"):
-        """The calls in the log, and the output of the program."""
+        """Run a command under `gpuload calls`; return the logged calls, and set self.out to the command's output."""
         path = f"{self.folder}/log"
         r = subprocess.run([f"{BUILD}/gpuload", "calls", "--driver", driver, "--filter", filter, "--format", format, "--output", path, "--", *command],
                            capture_output=True, text=True, timeout=120)
@@ -110,7 +110,7 @@ class Calls(unittest.TestCase):
         self.assertEqual((missing[0]["args"]["pfn"], missing[0]["args"]["symbolStatus"]), ("0x0", "CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND"))
 
     def test_a_driver_that_returns_functions_which_it_does_not_export(self):
-        old = f"{self.folder}/old.so"   # as linkers wrote libraries before the hash table of GNU
+        old = f"{self.folder}/old.so"   # has only the symbol hash table of System V, as libraries had before DT_GNU_HASH
         subprocess.run([CC, "-shared", "-fPIC", "-w", "-Wl,--hash-style=sysv", *INCLUDE, "-I", ROOT, "-o", old, f"{ROOT}/tests/nvidia/calls/so_driver.c"],
                        check=True, timeout=120)
         for path in (f"{BUILD}/tests/nvidia/calls/so_driver.so", old):
@@ -148,7 +148,7 @@ print(results, out.value)
             r = subprocess.run([nvcc(), "-w", "-cudart", kind, "-gencode", "arch=compute_75,code=compute_75", "-o", program, f"{self.folder}/k.cu"],
                                capture_output=True, text=True, timeout=300)
             if r.returncode and kind == "shared":
-                continue   # not every toolkit has it
+                continue   # some toolkits lack this library
             self.assertEqual(r.returncode, 0, r.stderr)
             calls = self.log(program)
             self.assertEqual(self.out, "3 0 out of memory\n", kind)
@@ -172,7 +172,7 @@ print(results, out.value)
         for n in (8, 1500):
             calls = self.named(self.log(ODD, "threads", str(n)), "cuDriverGetVersion")
             self.assertEqual(len(calls), 10 * n)
-            self.assertGreater(len({c["tid"] for c in calls}), n // 2)   # the kernel may use a number again
+            self.assertGreater(len({c["tid"] for c in calls}), n // 2)   # not n, because the kernel may reuse a thread id
 
     def test_each_process_after_fork_has_its_calls(self):
         calls = self.named(self.log(ODD, "fork", "5"), "cuDriverGetVersion")
@@ -206,7 +206,7 @@ print(results, out.value)
         self.assertEqual(r.returncode, 0, r.stderr)   # a call that interrupts the recording of another one may be counted as lost
 
     def test_arguments_that_cannot_be_read(self):
-        calls = self.named(self.log(ODD, "pointers", status=-signal.SIGSEGV), "cuModuleGetFunction")   # the driver reads it
+        calls = self.named(self.log(ODD, "pointers", status=-signal.SIGSEGV), "cuModuleGetFunction")   # the driver reads the name at 0x10
         self.assertEqual([c["args"]["name"] for c in calls], ["a name that is not in it", "0x10"])
         self.assertEqual([c.get("unfinished", False) for c in calls], [False, True])
 

@@ -62,8 +62,8 @@ static void copies_pitched_memory_in_three_dimensions(void)
 		for (int y = 0; y < H; y++)
 			for (int x = 0; x < W; x++)
 				CHECK(back[z][y][x] == (x == 0 && y < 2 ? -1 : h[z][y][x]));
-	copy.dstArray = make_array((const float *)h); /* a real one: NVIDIA's runtime reads what the handle points to */
-	FAILS(cudaErrorInvalidValue, cudaMemcpy3D(&copy)); /* an array and a pointer */
+	copy.dstArray = make_array((const float *)h); /* not a made-up handle, because NVIDIA's runtime dereferences it */
+	FAILS(cudaErrorInvalidValue, cudaMemcpy3D(&copy)); /* dstArray and dstPtr are both set */
 	CUDA(cudaFreeArray(copy.dstArray));
 	CUDA(cudaFree(p.ptr));
 }
@@ -82,7 +82,7 @@ static void copies_from_and_to_arrays(void)
 	for (int y = 0; y < H; y++)
 		for (int x = 0; x < W; x++)
 			CHECK(back[y * W + x] == (y > 0 && x < W - 1 ? h[(y - 1) * W + x + 1] : h[y * W + x]));
-	CUDA(cudaMemcpyFromArray(back, array, 8, 1, (2 * W + 3) * 4, cudaMemcpyDeviceToHost)); /* from one row to the next */
+	CUDA(cudaMemcpyFromArray(back, array, 8, 1, (2 * W + 3) * 4, cudaMemcpyDeviceToHost)); /* the bytes span several rows */
 	CHECK(memcmp(back, h + W + 2, (2 * W + 3) * 4) == 0);
 	CUDA(cudaFreeArray(array));
 	CUDA(cudaFreeArray(other));

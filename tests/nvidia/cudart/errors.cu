@@ -74,7 +74,7 @@ static void a_fault_is_sticky(void)
 	FAILS(cudaErrorIllegalAddress, cudaFree(d));
 	CHECK(cudaPeekAtLastError() == cudaErrorIllegalAddress);
 	CHECK(cudaGetLastError() == cudaErrorIllegalAddress);
-	CUDA(cudaGetLastError()); // the error was read, so it is cleared until the next call
+	CUDA(cudaGetLastError()); // reading the error cleared it, until the next call
 	FAILS(cudaErrorIllegalAddress, cudaDeviceSynchronize());
 	CHECK(cudaGetLastError() == cudaErrorIllegalAddress);
 }

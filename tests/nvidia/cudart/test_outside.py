@@ -30,7 +30,7 @@ class Outside(unittest.TestCase):
                               capture_output=True, timeout=250)
 
     def link(self, *objects):
-        """As in README.md."""
+        """Link a program as README.md describes."""
         r = self.run_in_folder("c++", *objects, f"-L{BUILD}", "-lgpuload-rt", "-ldl", "-lpthread", "-o", "program")
         self.assertEqual(r.returncode, 0, r.stderr)
 

@@ -285,7 +285,7 @@ static void every_launch_reports_a_kernel_that_the_image_lacks(void **state)
 	(void)state;
 	begin(0);
 	fake_behave()->absent_kernel = kernel_name;
-	for (int i = 0; i < 2; i++) { /* each launch reports it, not only the first */
+	for (int i = 0; i < 2; i++) { /* every launch reports the missing kernel, not only the first */
 		cudaKernel_t k;
 
 		assert_int_equal(__cudaGetKernel(&k, &stub), cudaSuccess);
@@ -482,7 +482,7 @@ static void each_thread_has_its_own_last_error(void **state)
 	(void)state;
 	gpul_rt_use(fake_runtime_driver(0));
 	assert_int_equal(gpul_rt_fail(cudaErrorInvalidValue, "of this thread"), cudaErrorInvalidValue);
-	(void)fake_driver_failing(4, CUDA_ERROR_ILLEGAL_ADDRESS); /* the 4th call fails: count, get, retain, set */
+	(void)fake_driver_failing(4, CUDA_ERROR_ILLEGAL_ADDRESS); /* the call after device count, device get and context retain */
 	assert_int_equal(cudaPeekAtLastError(), cudaErrorInvalidValue);
 	assert_int_equal(pthread_create(&thread, NULL, synchronize_in_a_thread, NULL), 0);
 	assert_int_equal(pthread_join(thread, &good), 0);

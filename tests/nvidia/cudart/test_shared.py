@@ -2,7 +2,7 @@
 """test_shared.py — libcudart.so.12 and .13 of the build folder, called as a program that was compiled for that version would.
 
 The structures that differ between CUDA 12 and 13 are in buffers that end with a known pattern, so the test finds a library that writes too many
-bytes.  The software driver runs beside the libraries.
+bytes.  The libraries use the software driver.
 """
 import ctypes, glob, os, shutil, subprocess, unittest
 from ctypes import byref, c_char_p, c_float, c_int, c_size_t, c_uint, c_ulonglong, c_void_p
@@ -39,7 +39,7 @@ UNKNOWN = b"unrecognized error code"
 
 
 def error_texts(rt):
-    """{(function, number): text} of all errors, of some numbers that are not errors, and of the type's least and greatest number."""
+    """{(function, number): text} of all errors, of some numbers that are not errors, and of the smallest and the largest int."""
     texts = {}
     for name in ("cudaGetErrorName", "cudaGetErrorString"):
         call = getattr(rt, name)
@@ -59,7 +59,7 @@ class Shared(unittest.TestCase):
     def each(self):
         for v in VERSIONS:
             if not os.path.exists(v.path):
-                self.assertEqual(v.major, 13)   # headers of CUDA 12 make .12 only
+                self.assertEqual(v.major, 13)   # with the headers of CUDA 12, only libcudart.so.12 is built
                 continue
             if has_sanitizer(v.path):
                 self.skipTest("a library with a sanitizer cannot be loaded into Python")
@@ -153,7 +153,7 @@ class Shared(unittest.TestCase):
         theirs = error_texts(ctypes.CDLL(path))
         for v, rt in self.each():
             ours = error_texts(rt)
-            # Another version of CUDA 13 may know other errors; those that both know must be the same.
+            # Another release of CUDA 13 may have other errors; the errors that both have must have the same texts.
             compared = [key for key in ours if version.value == 13000 or UNKNOWN not in (ours[key], theirs[key])]
             self.assertGreater(len(compared), 260)
             self.assertEqual({k: ours[k] for k in compared}, {k: theirs[k] for k in compared}, v.path)

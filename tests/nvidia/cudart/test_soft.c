@@ -287,7 +287,7 @@ static void a_reset_clears_a_fault(void **state)
 	__cudaUnregisterFatBinary(handle);
 }
 
-/* A program need not check for errors: the fault's sentence is on stderr, once. */
+/* A program may ignore all errors, so the driver prints the description of a fault on stderr, once. */
 static void a_fault_is_printed_once(void **state)
 {
 	void **handle = registered();
@@ -340,7 +340,7 @@ static void peer_devices_access_each_others_memory(void **state)
 	__cudaUnregisterFatBinary(handle);
 }
 
-/* Runs in the other process: checks the shared bytes, and the event that was recorded after they were written. */
+/* Runs in the second child: opens the memory and the event of share(), waits for the event, and checks the bytes. */
 static int check_shared_memory(int from_owner)
 {
 	cudaIpcMemHandle_t memory;
@@ -372,7 +372,7 @@ static int share(int to_other)
 		return 5;
 	if (write(to_other, &memory, sizeof memory) != sizeof memory || write(to_other, &ready, sizeof ready) != sizeof ready)
 		return 6;
-	return read(to_other, &end, 1) ? 7 : 0; /* wait until the parent closes the socket */
+	return read(to_other, &end, 1) ? 7 : 0; /* keep the memory until the other child has ended, which closes the socket */
 }
 
 static void two_processes_share_memory_and_an_event(void **state)
@@ -402,7 +402,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_process_can_exit_while_a_kernel_runs),  /* must be first, because it forks */
-		cmocka_unit_test(two_processes_share_memory_and_an_event), /* it forks too */
+		cmocka_unit_test(two_processes_share_memory_and_an_event), /* early, because it forks */
 		cmocka_unit_test(each_device_has_its_own_copy_of_a_variable),
 		cmocka_unit_test(peer_devices_access_each_others_memory),
 		cmocka_unit_test(registering_code_again_resets_its_variables),
