@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# bad_input.bats — each mistake is reported in one line, with the right exit code.  These tests also run in
-# a build with --sanitize=address, where a memory leak is a failure, too.
+# bad_input.bats — each mistake is reported in one line, with the right exit code.  These tests also run in a build with
+# --sanitize=address, where a memory leak is a failure, too.
 load helper
 
 three=("f64[1024]=iota" "f64[1024]=iota" "out:f64[1024]")
@@ -115,7 +115,7 @@ ptx_error() {
 	[[ $stderr == *PTX* ]] || show "should say that PTX is needed"
 }
 
-# faults KERNEL [ARG...]: the kernel fails.  The driver may report the fault in a line before the message of gpuload.
+# faults KERNEL [ARG...]: run a kernel that must fail.  The driver may report the fault in a line before the message of gpuload.
 faults() {
 	run --separate-stderr gpuload run "$faults" --kernel "$@" --grid 1 --block 1
 	[[ $status == 1 ]] || show "should end with 1"

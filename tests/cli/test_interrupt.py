@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Ctrl-C ends every command that takes long at once, and the shell sees status 130."""
+"""Ctrl-C immediately ends every command that runs long, and the shell gets status 130."""
 import fcntl, os, signal, struct, subprocess, tempfile, termios, time, unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -23,7 +23,7 @@ def fields_of(command):
 
 
 def computes(command):
-    """True after half a second of processor time, long after the start of the program, or when it has children."""
+    """True if the command has used half a second of processor time, more than its start needs, or has children."""
     running = os.listdir(f"/proc/{command.pid}/task")
     for thread in running:
         with open(f"/proc/{command.pid}/task/{thread}/children", encoding="utf-8") as f:
@@ -33,7 +33,7 @@ def computes(command):
 
 
 def sleeps(command):
-    """True when it is the program, not this one before exec, and waits."""
+    """True if the process runs gpuload, no longer this program before exec, and sleeps."""
     return os.path.samefile(f"/proc/{command.pid}/exe", GPULOAD) and fields_of(command)[0] == "S"
 
 
@@ -43,7 +43,7 @@ def waiting_bytes(pipe):
 
 class Interrupt(unittest.TestCase):
     def interrupt(self, arguments, busy, stdin=subprocess.DEVNULL):
-        """Press Ctrl-C when the command is busy; returns the status as a shell reports it."""
+        """Press Ctrl-C when the command is busy; return the exit status as a shell reports it."""
         with tempfile.TemporaryDirectory() as folder, start(arguments, folder, stdin) as command:
             while command.poll() is None and not busy(command):
                 time.sleep(0.02)
@@ -63,7 +63,7 @@ class Interrupt(unittest.TestCase):
                 self.assertEqual(self.interrupt(["run", ENDLESS, "--kernel", "endless", *options], computes), 130)
 
     def test_measurements_and_servers(self):
-        """Each of them would run for minutes."""
+        """Without Ctrl-C, each of these commands would run for minutes."""
         for arguments, busy in ((["fifo", "bench", "--triggers", "16777216", "--sizes", "64", "--parallel", "8"], computes),
                                 (["share", "w", "--bytes", "4K"], sleeps),
                                 (["mmap-sum", "--bytes", "2G"], computes),

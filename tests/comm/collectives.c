@@ -1,7 +1,7 @@
 /* collectives.c — data and reference results of collectives.
  *
- * Terms are small whole numbers, so sums and products of up to 8 ranks are exact in every type, in any order.  AVG is rounded
- * once, from the exact sum. */
+ * The elements are small whole numbers, so sums and products of up to 8 ranks are exact in every type, in any order.  AVG is rounded once,
+ * from the exact sum. */
 #include "tests/comm/collectives.h"
 
 #include <math.h>
@@ -23,10 +23,9 @@ void new_buffers(struct rank *r, size_t bytes, bool in_windows, struct buffers *
 		must(gpul_cu(r->drv, &err, cuMemAlloc(&out->send, bytes)), &err, "cuMemAlloc");
 		must(gpul_cu(r->drv, &err, cuMemAlloc(&out->recv, bytes)), &err, "cuMemAlloc");
 	}
-	must(gpul_cu(r->drv, &err, cuMemsetD8Async(out->send, 0, bytes, r->stream)), &err,
-	     "cuMemsetD8Async"); /* zeros for tests that do not prepare data */
-	must(gpul_cu(r->drv, &err, cuStreamSynchronize(r->stream)), &err,
-	     "cuStreamSynchronize"); /* wait, because other threads copy to the buffers in other streams */
+	/* zeros for tests that do not prepare data; synchronize, because other threads copy to the buffers in other streams */
+	must(gpul_cu(r->drv, &err, cuMemsetD8Async(out->send, 0, bytes, r->stream)), &err, "cuMemsetD8Async");
+	must(gpul_cu(r->drv, &err, cuStreamSynchronize(r->stream)), &err, "cuStreamSynchronize");
 }
 
 void free_buffers(struct rank *r, struct buffers *b)
@@ -198,7 +197,7 @@ static void fail_at(const struct rank *r, const struct collective *x, const char
 	abort();
 }
 
-/* Number of bytes before and after a buffer that are checked, because no rank may change them. */
+/* Number of bytes before and after a buffer in which the test checks that no rank has changed them. */
 enum { MARGIN = 64 };
 
 static void check_result(const struct rank *r, const struct collective *x, const struct shape *s, const struct buffers *b)
@@ -239,8 +238,8 @@ void prepare_collective(struct rank *r, const struct buffers *b, const struct co
 	must(gpul_cu(r->drv, &err, cuMemsetD8Async(b->recv, CANARY, b->bytes, r->stream)), &err, "cuMemsetD8Async");
 	must(gpul_cu(r->drv, &err, cuStreamSynchronize(r->stream)), &err, "cuStreamSynchronize");
 	must(gpul_cu(r->drv, &err, cuMemcpyHtoD(s.send, data, s.n_send * s.element_bytes)), &err, "cuMemcpyHtoD");
-	must(gpul_cu(r->drv, &err, cuStreamSynchronize(NULL)), &err,
-	     "cuStreamSynchronize"); /* wait, because the copy may still be running */
+	/* the copy may still read `data`, which is freed below */
+	must(gpul_cu(r->drv, &err, cuStreamSynchronize(NULL)), &err, "cuStreamSynchronize");
 	free(data);
 }
 

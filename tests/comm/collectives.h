@@ -31,7 +31,7 @@ struct buffers {
 void new_buffers(struct rank *r, size_t bytes, bool in_windows, struct buffers *out);
 void free_buffers(struct rank *r, struct buffers *b);
 
-/* Fill send with the rank's terms, and recv with a pattern. */
+/* Fill send with the rank's elements, and recv with a pattern. */
 void prepare_collective(struct rank *r, const struct buffers *b, const struct collective *x);
 /* Compare the bytes of recv, and those around it, with the reference; aborts on a difference. */
 void check_collective(struct rank *r, const struct buffers *b, const struct collective *x);

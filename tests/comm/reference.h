@@ -17,9 +17,9 @@ void fill_elements(void *to, gpul_comm_dtype dtype, uint64_t seed, int rank, siz
 /* Compare with fill_elements().  Returns the first element that differs, or n. */
 size_t find_other_element(const void *got, gpul_comm_dtype dtype, uint64_t seed, int rank, size_t first, size_t n);
 
-/* Compare with the reduction of these elements of all ranks: integers exactly; floats within the error bound of any order of
- * the operations, which is (n_ranks - 1) roundings of values that are at most the sum of the absolute values.  Returns the first
- * element that is wrong, or n. */
+/* Compare with the reduction of these elements of all ranks: integers exactly; floats within the error bound of any order of the
+ * operations, that is, (n_ranks - 1) roundings of values that are at most the sum of the absolute values.  Returns the first wrong
+ * element, or n. */
 size_t find_wrong_result(const void *got, gpul_comm_dtype dtype, gpul_comm_op op, uint64_t seed, int n_ranks, size_t first, size_t n);
 
 /* Return a hash of a buffer, to compare the results of ranks and runs. */

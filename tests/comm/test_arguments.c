@@ -1,5 +1,4 @@
-/* test_arguments.c — arguments that collectives, posted calls, sends, receives and groups
- * refuse, and the messages. */
+/* test_arguments.c — arguments that collectives, posted calls, sends, receives and groups refuse, and the messages. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -60,7 +60,7 @@ static void properties_agree(void **state)
 		assert_int_equal(info->has_parts, info->sends_parts || info->receives_parts);
 		assert_false(info->transfers && (info->reduces || info->has_root));
 		if (info->has_parts)
-			assert_int_equal(info->rounds, 1); /* one round, because a part is transferred only once */
+			assert_int_equal(info->rounds, 1); /* one round, because a rank's data is transferred only once */
 	}
 }
 
@@ -105,7 +105,7 @@ static bool has_no_round(const struct gpul_comm_call_info *info)
 	return info->rounds == 0;
 }
 
-/* Return the calls in a list as bits; no call may occur twice. */
+/* Return a mask of the calls in a list, in which no call may occur twice. */
 static unsigned calls_of(const char *list)
 {
 	char copy[160], *rest = NULL;

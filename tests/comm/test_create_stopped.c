@@ -1,9 +1,8 @@
 /* test_create_stopped.c — a rank is stopped (SIGSTOP) somewhere in gpul_comm_create(): the others name it, after one time-out for all
  * steps.
  *
- * The ranks are processes.  This program's sendmsg(), which the linker prefers to libc's,
- * counts the packets of the meeting: the victim stops before sending its n-th packet.  The
- * rounds of a transport run at the same time, because their ranks mostly sleep. */
+ * The ranks are processes.  This program's sendmsg(), which the linker prefers to libc's, counts the packets by which the ranks meet: the
+ * victim stops before it sends its n-th packet.  The rounds of a transport run at the same time, because their ranks mostly sleep. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -81,8 +80,7 @@ static void start_round(struct round *x, int n_ranks, int victim, int step, gpul
 	}
 }
 
-/* Check that the others have ended by themselves, and name the victim if it has
- * reached its step. */
+/* Check that the other ranks have ended by themselves and, if the victim has reached its step, name the victim. */
 static void end_round(struct round *x)
 {
 	char name[16];

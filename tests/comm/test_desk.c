@@ -1,4 +1,5 @@
-/* test_desk.c — greetings and goodbyes: ranks that make different calls, or none; grids that change; numbers that wrap. */
+/* test_desk.c — the words that ranks exchange at the start and the end of a call (comm/layout.h): ranks that make different calls, or no
+ * call; grids that change; call numbers that wrap. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -185,7 +186,7 @@ static void small_and_large_grids(struct rank *r, void *arg)
 		x.n_blocks = i % 2 == 0 ? 1 : 50;
 		run_collective(r, &b, &x);
 	}
-	expect_count(r, 2 + 6); /* 6 calls were made; numbers start at 3 */
+	expect_count(r, 2 + 6); /* there were 6 calls, and the first has number 3 */
 	free_buffers(r, &b);
 }
 
@@ -200,7 +201,7 @@ static void a_large_grid_follows_one_warp(void **state)
 static void numbers_wrap(struct rank *r, void *arg)
 {
 	const gpul_comm_sizes *s = &r->comm->sizes;
-	const uint64_t number = 0xfffffffdull; /* number of the last call; next: fffffffe, ffffffff, 100000002 */
+	const uint64_t number = 0xfffffffdull; /* number of the last call; the next are fffffffe, ffffffff, 100000002 */
 	uint64_t calls[GPUL_COMM_MAX_BLOCKS];
 	gpul_comm_ll *words = malloc(2 * s->n_ranks * s->scratch_bytes);
 	struct buffers b;
@@ -213,7 +214,7 @@ static void numbers_wrap(struct rank *r, void *arg)
 		calls[i] = number;
 	for (size_t i = 0; i < 2 * s->n_ranks * s->scratch_bytes / sizeof *words; i++)
 		words[i] = (gpul_comm_ll){ .data = 0x77777777, .flag = 2 + (i >= s->n_ranks * s->scratch_bytes / sizeof *words) };
-	new_buffers(r, 64 << 10, true, &b); /* also a barrier: now no rank writes */
+	new_buffers(r, 64 << 10, true, &b); /* acts as a barrier, after which no rank writes */
 	must(gpul_cu(r->drv, &err, cuMemcpyHtoD((CUdeviceptr)(uintptr_t)r->comm->view_copy.calls, calls, s->n_blocks * sizeof *calls)),
 	     &err, "cuMemcpyHtoD");
 	must(gpul_cu(r->drv, &err,

@@ -90,7 +90,7 @@ static void posted_calls_are_right(void **state)
 		run_ranks(n, &(gpul_comm_options){ .device = -1, .n_blocks = 3, .timeout_ms = LIMIT_MS }, all_calls_and_sizes, NULL);
 }
 
-/* 500 all-reduces in place without a wait between them: the queue wraps, and the CPU waits for free slots. */
+/* Post 500 all-reduces in place without a wait between them: the queue wraps, and the CPU waits for free slots. */
 static void many_posts(struct rank *r, void *arg)
 {
 	const struct collective x = { .call = GPUL_COMM_ALLREDUCE, .dtype = GPUL_COMM_I32, .count = 33, .in_place = true };
@@ -128,8 +128,8 @@ static void the_queue_takes_more_calls_than_it_has_slots(void **state)
 	run_ranks(3, &(gpul_comm_options){ .device = -1, .timeout_ms = LIMIT_MS }, many_posts, NULL);
 }
 
-/* All-reduces in place, of one block, of some blocks, and direct ones, without a wait between
- * them: each starts after all blocks have ended the previous one. */
+/* All-reduces in place that use one block, some blocks, or the direct algorithm, without a wait between them: each starts after all blocks
+ * have ended the previous one. */
 static void posts_of_changing_size(struct rank *r, void *arg)
 {
 	enum { MOST = 10000, ROUNDS = 20 };

@@ -1,5 +1,4 @@
-/* test_replay.c — repeated calls, and calls in CUDA graphs: the arguments of one launch are
- * used for many calls. */
+/* test_replay.c — repeated calls, and calls in CUDA graphs: the arguments of one launch are used for many calls. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -130,7 +129,7 @@ static void more_calls_than_entries_are_right(void **state)
 	run_ranks(2, &(gpul_comm_options){ .device = -1, .timeout_ms = 20000 }, many_arguments, NULL);
 }
 
-/* A graph of a one-shot and a direct all-reduce in place: after n launches each element is n_ranks^(2n) times the first. */
+/* Launch a graph of a one-shot and a direct all-reduce, both in place: n launches multiply each element by n_ranks^(2n). */
 static void launch_graph_often(struct rank *r, void *arg)
 {
 	const int n_launches = *(int *)arg;

@@ -21,8 +21,7 @@ static unsigned char value(int rank, size_t i)
 	return (unsigned char)(i * 7 + i / 251 + (size_t)rank * 101 + 1);
 }
 
-/* Send to the next rank and receive from the previous one, in one group; more data than the
- * slots of a channel can hold. */
+/* In one group, send to the next rank and receive from the previous one, with more data than the slots of a channel can hold. */
 static void pass_to_next(struct rank *r, void *arg)
 {
 	const struct exchange *x = arg;

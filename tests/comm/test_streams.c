@@ -14,7 +14,7 @@
 
 enum { COUNT = 1000, RANKS = 2 };
 
-/* The ranks share a context, and cuMemFree() waits for all kernels of it, which may wait for another rank. */
+/* The ranks share a context, and cuMemFree() waits for all kernels of the context, which may wait for another rank. */
 static pthread_barrier_t all;
 
 static void meet(void)
@@ -158,8 +158,7 @@ static void a_stream_may_be_destroyed_right_after_a_call(void **state)
 	run_ranks(RANKS, &options, destroy_at_once, NULL);
 }
 
-/* A persistent kernel starts after the last call, and gpul_comm_destroy() is called when no
- * stream of a call exists any more. */
+/* A persistent kernel starts after the last call, and gpul_comm_destroy() is called when no stream of a call exists any more. */
 static void persist_and_leave(struct rank *r, void *arg)
 {
 	const CUdeviceptr at = new_words(r, 3);

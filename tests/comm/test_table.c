@@ -1,5 +1,4 @@
-/* test_table.c — files of measured choices: valid files are read, errors are reported with the
- * line. */
+/* test_table.c — files of measured choices: valid files are read, and errors are reported with the number of the line. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -18,8 +18,7 @@ struct expected {
 	gpul_comm_call call;
 	gpul_comm_algo algo;
 	gpul_comm_proto proto;
-	unsigned kinds; /* the events that each rank must have, in addition to KERNEL;
-				       * waits that may be absent are not listed */
+	unsigned kinds; /* mask of the events that each rank must have besides KERNEL, without waits, which may be absent */
 };
 
 enum { MEETS = BIT(WAIT_GREETING) | BIT(WAIT_GOODBYE) };

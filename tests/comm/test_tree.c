@@ -65,7 +65,7 @@ static void each_place_is_a_child_of_its_parent(void **state)
 	check_tree(MOST_PLACES - 1);
 }
 
-/* A place that has children in both trees exists only with an odd number of places, and there is at most one. */
+/* At most one place has children in both trees, and only if the number of places is odd. */
 static void a_place_with_children_in_one_tree_is_a_leaf_of_the_other(void **state)
 {
 	(void)state;

@@ -1,5 +1,4 @@
-/* test_wrap.c — steps around 2^32, where the flags of LL start again, and where a 32-bit
- * counter would wrap. */
+/* test_wrap.c — steps around 2^32, where the flags of LL start again, and where a 32-bit counter would wrap. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

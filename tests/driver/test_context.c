@@ -43,7 +43,7 @@ static void a_context_is_current_only_while_it_is_open(void **state)
 	gpul_context_close(&c);
 	drv->cuCtxGetCurrent(&current);
 	assert_null(current);
-	gpul_context_close(&c); /* a second time: a zeroed context is accepted */
+	gpul_context_close(&c); /* closing twice is allowed, because the first call has zeroed the context */
 	assert_int_equal(fake_alive(), 0);
 }
 
@@ -103,7 +103,7 @@ static void uses_the_fault_text_of_the_driver_instead_of_advice(void **state)
 	drv.last_fault = fault_text;
 	err = (gpul_error){ 0 };
 	assert_int_equal(gpul_cu(&drv, &err, cuCtxSynchronize()), GPUL_ECUDA);
-	assert_null(strstr(err.text, "line 7")); /* the fault text belongs to another error */
+	assert_null(strstr(err.text, "line 7")); /* the text of the last fault is not that of this error */
 }
 
 static void every_advice_fits_into_the_error_text(void **state)

@@ -210,7 +210,7 @@ static void without_any_driver_the_error_lists_what_was_tried(void **state)
 	(void)state;
 	assert_int_equal(o.status, GPUL_EUNSUPPORTED);
 	assert_non_null(strstr(o.err.text, "no CUDA driver"));
-	assert_non_null(strstr(o.err.text, "has no function cuInit")); /* the problem of the fake NVIDIA driver */
+	assert_non_null(strstr(o.err.text, "has no function cuInit")); /* why the fake NVIDIA driver was refused */
 	assert_non_null(strstr(o.err.text, "so_absent.so"));           /* the path in GPULOAD_SOFT_DRIVER */
 	assert_null(strchr(o.err.text, '\n'));
 }

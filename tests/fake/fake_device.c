@@ -1,5 +1,4 @@
-/* fake_device.c — the attributes of the fake driver's devices: the values that the test sets, and 1 for
- * all other attributes. */
+/* fake_device.c — the attributes of the fake driver's devices: the values that the test sets, and 1 for all other attributes. */
 #include "tests/fake/fake_driver.h"
 
 #include <stdint.h>

@@ -124,7 +124,7 @@ static CUresult context_release(CUdevice d)
 
 static CUresult context_set(CUcontext c)
 {
-	CUresult r = c ? count_call() : CUDA_SUCCESS; /* leaving a context is a release, which is not counted */
+	CUresult r = c ? count_call() : CUDA_SUCCESS; /* c NULL releases the current context; releases are not counted */
 
 	if (r == CUDA_SUCCESS)
 		current = c;

@@ -1,8 +1,7 @@
 /* fake_driver.h — a driver for tests whose n-th call fails, and that counts the objects not yet released.
  *
- * It has one table, filled like a real driver's.  Device memory is host memory, the copy calls copy bytes, and a
- * launch calls a function of the test.  Calls that look up an error's name or release an object are not counted
- * and never fail.  Not thread-safe. */
+ * It has one table, filled like a real driver's.  Device memory is host memory, the copy calls copy bytes, and a launch calls a
+ * function of the test.  Calls that look up an error's name or release an object are not counted and never fail.  Not thread-safe. */
 #ifndef GPULOAD_TESTS_FAKE_DRIVER_H
 #define GPULOAD_TESTS_FAKE_DRIVER_H
 

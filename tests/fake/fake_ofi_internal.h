@@ -28,7 +28,7 @@ struct fake_domain {
 struct fake_mr {
 	struct fid_mr mr;
 	struct fake_domain *domain;
-	uint64_t begin, bytes, base, access; /* base: the address by which peers refer to begin */
+	uint64_t begin, bytes, base, access; /* base: the remote address that corresponds to begin */
 	struct fake_mr *next;
 };
 
@@ -39,13 +39,13 @@ struct fake_av {
 };
 
 struct fake_completion {
-	struct fi_cq_err_entry entry; /* err 0: none */
+	struct fi_cq_err_entry entry; /* entry.err 0: no error */
 	struct fake_completion *next;
 };
 
 struct fake_cq {
 	struct fid_cq cq;
-	struct fake_completion *first; /* oldest */
+	struct fake_completion *first; /* the oldest completion */
 };
 
 /* A write in flight. */
@@ -56,7 +56,7 @@ struct fake_write {
 	struct fake_write *next;
 	unsigned n_targets;
 	struct fi_rma_iov targets[2];
-	unsigned char bytes[]; /* of all targets */
+	unsigned char bytes[]; /* the data for all targets, consecutively */
 };
 
 struct fake_ep {
@@ -68,7 +68,7 @@ struct fake_ep {
 	size_t inject_bytes;
 	bool enabled;
 	struct fake_address address;
-	struct fake_write *inbox; /* oldest first */
+	struct fake_write *inbox; /* list of writes, oldest first */
 	struct fake_ep *next;
 };
 
@@ -84,8 +84,8 @@ void fake_ofi_free(void *object);
 
 /* ---- fake_ofi_queue.c; with the lock held, except the entries of the tables ---- */
 
-void fake_ofi_drop(struct fake_ep *target, int provider_error); /* drop the writes in flight to it */
-void fake_ofi_forget(struct fake_cq *cq);                       /* free its completions */
+void fake_ofi_drop(struct fake_ep *target, int provider_error); /* drop the writes in flight to the endpoint */
+void fake_ofi_forget(struct fake_cq *cq);                       /* free the completions in the queue */
 void fake_ofi_reset_queue(void);
 
 ssize_t fake_ofi_writemsg(struct fid_ep *ep, const struct fi_msg_rma *msg, uint64_t flags);

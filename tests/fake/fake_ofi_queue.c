@@ -1,5 +1,5 @@
-/* fake_ofi_queue.c — the data path of the fake libfabric: writes go from an endpoint to the
- * inbox of another, and take effect when the owner of the inbox reads its completion queue. */
+/* fake_ofi_queue.c — the data path of the fake libfabric: writes go from an endpoint to the inbox of another endpoint, and take effect
+ * when the owner of the inbox reads its completion queue. */
 #if GPUL_HAVE_LIBFABRIC
 #include "tests/fake/fake_ofi_internal.h"
 

@@ -1,5 +1,4 @@
-/* fake_verbs.h — libibverbs for tests: two ends in one process; the n-th call fails, and
- * objects that are not yet released are counted.
+/* fake_verbs.h — libibverbs for tests: two ends in one process; the n-th call fails, and objects that are not yet released are counted.
  *
  * A queue pair does its work inside post_send: it checks keys, ranges, access rights and numbers as a NIC does, and copies the
  * bytes.  Reliable connections keep the order; a completion with an error breaks the queue pair, and flushes its receives.
@@ -14,20 +13,19 @@
 
 enum { FAKE_VERBS_PORTS = 2, FAKE_VERBS_GIDS = 8 };
 
-/* The values that the only device reports.  fake_verbs() sets the defaults: one active Ethernet
- * port with four GIDs, of which index 1 is 10.9.0.1 with RoCE v2. */
+/* The values that each device reports.  fake_verbs() sets the defaults: one active Ethernet port with four GIDs; the GID with index 1
+ * is 10.9.0.1 with RoCE v2. */
 typedef struct fake_verbs_behaviour {
 	int n_devices; /* default 1; the devices fake0, fake1, ... are equal */
 	enum ibv_transport_type transport;
-	struct ibv_device_attr attr; /* its phys_port_cnt is the number of ports */
+	struct ibv_device_attr attr; /* attr.phys_port_cnt is the number of ports */
 	struct ibv_port_attr ports[FAKE_VERBS_PORTS];
 	struct ibv_gid_entry gids[FAKE_VERBS_GIDS];
 	unsigned n_gids;
 	uint32_t max_inline; /* default 64 */
 	bool no_null_mr;     /* true: ibv_alloc_null_mr() is missing, as with rxe */
 	bool no_dmabuf;      /* default true, as rxe */
-	bool deaf;           /* posts are accepted, but nothing happens: the peer's machine
-					  * is dead */
+	bool deaf;           /* posts are accepted, but have no effect, as if the peer's machine were dead */
 } fake_verbs_behaviour;
 
 /* Reset: the fail_at-th call (1 = first) fails with ENOMEM; 0: no call fails.  Returns the table. */
@@ -41,10 +39,10 @@ int fake_verbs_alive(void);                    /* objects not yet released */
 /* From now on, the n-th successful completion (1 = next) gets this status instead; 0: none. */
 void fake_verbs_complete(int n, enum ibv_wc_status status, uint32_t vendor);
 
-unsigned fake_verbs_doorbells(void);       /* calls of post_send with success since fake_verbs() */
-unsigned fake_verbs_receives(void);        /* empty or filled receives that are posted and not used, of all queue pairs */
+unsigned fake_verbs_doorbells(void);       /* successful calls of post_send since fake_verbs() */
+unsigned fake_verbs_receives(void);        /* posted receives, with or without a buffer, that are not used yet, in all queue pairs */
 unsigned fake_verbs_access(uint32_t lkey); /* access flags of a registration */
-const struct ibv_qp_attr *fake_verbs_attributes(uint32_t qp_num); /* as modify_qp has set them; NULL: no such queue pair */
+const struct ibv_qp_attr *fake_verbs_attributes(uint32_t qp_num); /* attributes that modify_qp has set; NULL: no such queue pair */
 
 /* Raise an asynchronous event of the device, or of the queue pair with this number. */
 void fake_verbs_raise(enum ibv_event_type type, uint32_t qp_num, int port);

@@ -36,7 +36,7 @@ struct fake_qp {
 	struct ibv_qp_cap cap;
 	struct fake_recv *recvs;
 	unsigned recvs_head, recvs_tail;
-	unsigned used, unsignaled; /* numbers of operations in the send queue, and of those after the last signaled one */
+	unsigned used, unsignaled; /* used: operations in the send queue; unsignaled: those after the last signaled one */
 	struct fake_qp *next;
 };
 

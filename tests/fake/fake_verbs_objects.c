@@ -100,7 +100,7 @@ static int check_address(const struct ibv_ah_attr *address)
 	for (unsigned i = 0; i < fake_verbs_behave()->n_gids; i++)
 		if (memcmp(&fake_verbs_behave()->gids[i].gid, &address->grh.dgid, sizeof(union ibv_gid)) == 0)
 			return 0;
-	return ETIMEDOUT; /* as if the peer did not reply to ARP */
+	return ETIMEDOUT; /* the error that a peer which does not reply to ARP would cause */
 }
 
 static void set_attributes(struct fake_qp *q, const struct ibv_qp_attr *attr, int mask)

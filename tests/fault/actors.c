@@ -20,8 +20,8 @@ static void exit_now(int status, void *unused)
 	_exit(status);
 }
 
-/* Mount a private /proc, as a container has, because NVIDIA's driver reads its own process from it.  Other
- * drivers do not need it, so a failure is ignored. */
+/* Mount a private /proc, as a container has, because NVIDIA's driver reads data about its own process from /proc.  Other drivers do not
+ * need it, so a failure is ignored. */
 static void mount_private_proc(void)
 {
 	if (unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0)
@@ -38,11 +38,9 @@ int actor_begin(const struct actor *a)
 		return -1;
 	if (unshare(a->namespaces))
 		return 77;
-	if (a->namespaces & CLONE_NEWPID) /* LeakSanitizer cannot find its threads in a new namespace, so exit
-					    * before it runs */
+	if (a->namespaces & CLONE_NEWPID) /* LeakSanitizer cannot find its threads in a new namespace, so exit before it runs */
 		on_exit(exit_now, NULL);
-	pid = a->namespaces & CLONE_NEWPID ? fork() : 0; /* the next child is the new namespace's first
-							   * process */
+	pid = a->namespaces & CLONE_NEWPID ? fork() : 0; /* the child is the first process of the new namespace */
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (a->namespaces & CLONE_NEWPID)

@@ -25,8 +25,7 @@ bool child_start(const struct fault *f, child_role *role, const void *arg, struc
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		close(pair[0]);
-		exit(role(f, pair[1], arg)); /* exit() instead of _exit(), so that a sanitizer checks for
-					       * leaks */
+		exit(role(f, pair[1], arg)); /* exit() instead of _exit(), so that a sanitizer checks for leaks */
 	}
 	close(pair[1]);
 	if (pid < 0) {

@@ -4,7 +4,7 @@
 
 #include "tests/fault/fault.h"
 
-/* A message on a line.  command: one letter; an answer repeats it. */
+/* A message on a line.  command: one letter, which the answer repeats. */
 struct note {
 	char command;
 	bool good; /* in answers: the command succeeded */

@@ -22,7 +22,7 @@ static bool is_number(const char *name)
 static int count_fds(void)
 {
 	DIR *d = opendir("/proc/self/fd");
-	int n = -1; /* minus the descriptor of the folder that is read */
+	int n = -1; /* do not count the descriptor of /proc/self/fd itself */
 
 	for (struct dirent *e; d && (e = readdir(d));)
 		n += is_number(e->d_name);

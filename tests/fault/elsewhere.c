@@ -36,8 +36,7 @@ static bool is_refused(struct fault *f, const struct actor *how, const char *wha
 	return good;
 }
 
-/* Connect by system calls, because the library would not connect.  Returns 0 if the connection is refused with a
- * reason. */
+/* Connect by system calls, because the library would not connect.  Returns 0 if the connection is refused with a reason. */
 static int stranger_role(const struct fault *f, int line, const void *arg)
 {
 	struct wire_refused why;

@@ -31,9 +31,8 @@ struct scenario {
 	const char *what;
 	fault_scenario *run;
 	unsigned few, gpu, full; /* number of rounds by default, on a GPU, and with --full */
-	bool each_kind;          /* run with each kind of memory; false: with the first requested kind
-				   * only */
-	bool one_job;            /* one job only: it starts many processes, or measures delays that other jobs would increase */
+	bool each_kind;          /* run with each kind of memory; false: only with the first requested kind */
+	bool one_job;            /* --jobs is ignored: many processes are started, or delays are measured that other jobs would increase */
 };
 
 static const struct scenario scenarios[] = {
@@ -108,7 +107,7 @@ static int by_size(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Describe the delays in text; false: too long. */
+/* Describe the delays in text; false: a delay exceeds MOST_DELAY_NS, and hold_to_bar is set. */
 static bool describe_delays(struct fault_delays *d, bool hold_to_bar, char text[FAULT_TEXT])
 {
 	const unsigned n = d->n < FAULT_MOST_DELAYS ? d->n : FAULT_MOST_DELAYS;
@@ -123,8 +122,7 @@ static bool describe_delays(struct fault_delays *d, bool hold_to_bar, char text[
 
 /* ---- jobs ------------------------------------------------------------------------------------- */
 
-/* Run one job in a separate process, because a failed scenario may leave children, which are killed with the
- * job. */
+/* Run one job in a separate process, because a failed scenario may leave children, which are killed with the job. */
 static int run_job(struct fault *f, const struct scenario *s, int out)
 {
 	enum fault_verdict verdict;
@@ -329,8 +327,8 @@ static void usage(void)
 		fprintf(stderr, "  %-18s%s\n", scenarios[i].name, scenarios[i].what);
 }
 
-/* Set defaults.  Opening NVIDIA's driver takes a fifth of a second, opening the software driver a
- * millisecond, so NVIDIA's runs more jobs and fewer kinds. */
+/* Set defaults.  Opening NVIDIA's driver takes 0.2 s, and opening the software driver 1 ms, so the default for NVIDIA's driver is more
+ * jobs and fewer kinds of memory. */
 static void set_defaults(struct options *o)
 {
 	static const gpul_mem_kind usual[] = { GPUL_MEM_HOST_NUMA, GPUL_MEM_DEVICE, GPUL_MEM_MEMFD, GPUL_MEM_SHM, GPUL_MEM_DEVICE_IPC };

@@ -42,8 +42,7 @@ bool fault_failed(struct fault *f, const char *fmt, ...) __attribute__((format(p
 /* Record the delay from a victim's end until another process noticed it. */
 void fault_noticed(struct fault *f, uint64_t delay_ns);
 
-/* A short time-out for a step of the handshake; on a GPU it is longer, because a mapping can wait for contexts of
- * other processes. */
+/* A short time-out for a step of the handshake; on a GPU it is longer, because a mapping can wait for contexts of other processes. */
 static inline int fault_step_ms(const struct fault *f, int soft_ms)
 {
 	return f->driver == GPUL_DRIVER_NVIDIA ? 10 * soft_ms : soft_ms;

@@ -1,5 +1,4 @@
-/* kill.c — scenarios: SIGKILL of the owner, and of an attacher, at each of 12 steps: the other side notices,
- * and nothing leaks. */
+/* kill.c — scenarios: SIGKILL of the owner, and of an attacher, at each of 12 steps: the other side notices, and nothing leaks. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -25,7 +24,7 @@ static const struct step owner_steps[N_STEPS] = {
 	{ "the peer has detached", "detach seen", 1, 0 },
 	{ "the lease is over", "destroyed", 1, 0 },
 };
-enum { LISTENING = 4, OFFER_SENT = 7, ATTACHED, READER_RUNS, DETACH_SEEN, LEASE_OVER }; /* indices of owner_steps */
+enum { LISTENING = 4, OFFER_SENT = 7, ATTACHED, READER_RUNS, DETACH_SEEN, LEASE_OVER }; /* indexes of owner_steps */
 
 static const struct step attacher_steps[N_STEPS] = {
 	{ "the driver is open", "open", 1, 0 },
@@ -41,7 +40,7 @@ static const struct step attacher_steps[N_STEPS] = {
 	{ "it detaches", "draining", 1, 0 },
 	{ "it has detached", "closed", 1, 0 },
 };
-enum { OPEN, CONNECTED, READY_SENT = 6, CLOSED = 11 }; /* indices of attacher_steps */
+enum { OPEN, CONNECTED, READY_SENT = 6, CLOSED = 11 }; /* indexes of attacher_steps */
 
 /* True when the victim killed itself at its step. */
 static bool died_there(struct fault *f, struct child *victim)
@@ -105,7 +104,7 @@ static bool handshake_ends(struct fault *f, const struct child *survivor)
 	return false;
 }
 
-/* Make the commands that lead a ready owner to the step at which it is killed. */
+/* Send the commands that bring a ready owner to the step at which it is killed. */
 static bool lead_owner_to(struct fault *f, int step, struct child *owner, const struct child *survivor)
 {
 	struct note n = { .command = step == READER_RUNS ? 'k' : 'd' };
@@ -128,7 +127,7 @@ static bool lead_owner_to(struct fault *f, int step, struct child *owner, const 
 
 static bool kill_owner_at(struct fault *f, int index, const struct child *survivor)
 {
-	bool file = f->kind == GPUL_MEM_MEMFD || f->kind == GPUL_MEM_SHM; /* the memory has a descriptor from the start */
+	bool file = f->kind == GPUL_MEM_MEMFD || f->kind == GPUL_MEM_SHM; /* this kind of memory has a descriptor before it is offered */
 	struct step step = owner_steps[index];
 	struct actor how = { .dies = &step };
 	struct child owner;

@@ -1,5 +1,4 @@
-/* outlive.c — scenarios: a killed owner leaves its memory to the processes that map it, and a socket file to
- * the next owner. */
+/* outlive.c — scenarios: a killed owner leaves its memory to the processes that map it, and a socket file to the next owner. */
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
@@ -104,7 +103,7 @@ static bool restart(struct fault *f, bool stale)
 		return false;
 	good = !owner_start(f, &lives, &second);
 	if (good && !strstr(f->text, "already shares"))
-		good = false; /* the reason is not that the first owner runs */
+		good = false; /* the second owner has failed for another reason */
 	else if (!good)
 		fault_failed(f, "two owners of one name");
 	f->not_here = false;

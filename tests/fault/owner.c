@@ -222,9 +222,8 @@ int owner_role(const struct fault *f, int line, const void *arg)
 	if (!st)
 		st = offer(f, &o, &err);
 	if (st) {
-		n.status = o.process.context.drv || f->driver == GPUL_DRIVER_NVIDIA
-				   ? st
-				   : GPUL_EINVAL; /* fails the test, because no driver could be opened */
+		/* If a driver other than NVIDIA's could not be opened, fail the test with GPUL_EINVAL. */
+		n.status = o.process.context.drv || f->driver == GPUL_DRIVER_NVIDIA ? st : GPUL_EINVAL;
 		n.native = err.native;
 		memcpy(n.text, err.text, sizeof err.text);
 		note_send(line, &n);

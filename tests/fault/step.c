@@ -11,8 +11,7 @@
 
 #include "core/clock.h"
 
-/* Declared as in POSIX, because glibc's <sys/socket.h> uses a union for the address type, unlike other
- * libraries. */
+/* Declared as in POSIX, because glibc's <sys/socket.h> uses a union for the address type, unlike other libraries. */
 struct sockaddr;
 struct msghdr;
 int bind(int fd, const struct sockaddr *address, unsigned n);
@@ -82,8 +81,7 @@ ssize_t recvmsg(int fd, struct msghdr *m, int flags)
 	return pass_point("received", syscall(SYS_recvmsg, fd, m, flags), 1);
 }
 
-/* The call in which a proxy's thread sleeps.  The system call writes the remaining time, libc's function does
- * not. */
+/* The call in which a proxy's thread sleeps.  The system call writes the remaining time, libc's function does not. */
 int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask)
 {
 	struct timespec left;

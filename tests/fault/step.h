@@ -14,7 +14,7 @@ struct step {
 	const char *what; /* description of the step, for messages */
 	const char *point;
 	int nth;    /* the n-th time that the point is reached, from 1 */
-	int signal; /* 0: SIGKILL */
+	int signal; /* the signal that the process sends to itself; 0: SIGKILL */
 };
 
 /* Make this process the victim of a step; NULL: it is not a victim. */

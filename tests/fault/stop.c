@@ -1,5 +1,4 @@
-/* stop.c — scenarios: a stopped process (SIGSTOP) does not delay others, and calls that wait for it end after
- * their time-out. */
+/* stop.c — scenarios: a stopped process (SIGSTOP) does not delay others, and calls that wait for it end after their time-out. */
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
@@ -123,8 +122,7 @@ static bool keeps_lease(struct fault *f, const struct child *attached)
 		return false;
 	if (!owner_start(f, &second, &owner)) {
 		f->not_here = false;
-		return strstr(f->text, "already shares") != NULL; /* the reason is that another process offers the
-							    * name */
+		return strstr(f->text, "already shares") != NULL; /* another process still offers the name */
 	}
 	child_kill(&owner);
 	return fault_failed(f, "the name of a stopped owner was taken by another process");

@@ -39,7 +39,7 @@ def image(kind, arch, compression="none", section="", relocatable=False, embedde
 
 
 def object_images(cubin="none"):
-    """The images that nvcc -c puts into an object: a cubin, uncompressed if small, and PTX compressed with zstd."""
+    """Return the images that nvcc -c puts into an object: a cubin, uncompressed if small, and PTX compressed with zstd."""
     return [image("cubin", "sm_90", cubin, ".nv_fatbin"), image("ptx", "sm_75", "zstd", ".nv_fatbin")]
 
 
@@ -113,7 +113,7 @@ PROGRAMS = ["program", "program_stripped", "part_program"]  # print "ok"; they n
 
 
 def names(nvcc, folder):
-    """The values of the {names} in a command."""
+    """Return the values of the {names} in a command."""
     nvcc = os.path.abspath(shutil.which(nvcc) or nvcc)  # commands run in another folder
     bin_folder = os.path.dirname(os.path.realpath(nvcc))
     home = os.path.dirname(bin_folder)
@@ -124,7 +124,7 @@ def names(nvcc, folder):
 
 
 def make(step, folder, words):
-    """None, or the reason why the file could not be made."""
+    """Run a step; return None, or the reason why its file could not be made."""
     out, _, command, _, _ = step
     r = subprocess.run(["sh", "-c", command.format(out=out, **words)], cwd=folder, capture_output=True, text=True,
                        stdin=subprocess.DEVNULL)

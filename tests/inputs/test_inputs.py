@@ -9,7 +9,7 @@ KINDS = {1: "ptx", 2: "cubin", 8: "lto"}
 
 
 def entries(data):
-    """(kind, arch, compression) of each image of each fatbin in some bytes."""
+    """Return (kind, arch, compression) of each image of each fatbin in some bytes."""
     for at in (m.start() for m in re.finditer(b"\x50\xed\x55\xba\x01\0\x10\0", data)):
         end = at + 16 + struct.unpack_from("<Q", data, at + 8)[0]
         at += 16

@@ -1,5 +1,4 @@
-/* runtime_user.c — a program that uses only the CUDA runtime API; test_install.py builds it against the installed mini
- * runtime. */
+/* runtime_user.c — a program that uses only the CUDA runtime API; test_install.py builds it against the installed mini runtime. */
 #include <cuda_runtime_api.h>
 #include <stdio.h>
 

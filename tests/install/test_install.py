@@ -13,7 +13,7 @@ ENV = {k: v for k, v in os.environ.items() if not k.startswith(("GPULOAD_", "LD_
 
 
 def install_command():
-    """The command that `ninja install` runs, up to its option --prefix."""
+    """Return the command that `ninja install` runs, up to its option --prefix."""
     ninja = "build.ninja" if os.path.basename(BUILD) == "build" else f"{BUILD}/build.ninja"
     with open(os.path.join(ROOT, ninja), encoding="utf-8") as f:
         line = next(l for l in f if "scripts/install.py" in l and "command =" in l)
@@ -126,7 +126,7 @@ class Install(Installed):
 
 
 class Wheels(Installed):
-    """A toolkit in the build folder, as --install-deps makes it, is carried along."""
+    """A toolkit in the build folder, as --install-deps makes it, is installed with gpuload."""
 
     @classmethod
     def setUpClass(cls):

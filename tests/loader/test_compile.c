@@ -1,5 +1,4 @@
-/* test_compile.c — CUDA C++ is compiled once, and again if anything that it depends on changes;
- * skipped without libnvrtc. */
+/* test_compile.c — CUDA C++ is compiled once, and again if anything that it depends on changes; skipped without libnvrtc. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>

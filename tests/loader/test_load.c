@@ -100,7 +100,7 @@ static void add_cubin(unsigned sm, const char *kernel)
 	fatbin_entry(&file, GPUL_IMAGE_CUBIN, sm, f->bytes, f->n_bytes, NULL);
 }
 
-/* Append PTX with one kernel to the fatbin; its padding adds a NUL. */
+/* Append PTX with one kernel, including its terminating NUL, to the fatbin. */
 static void add_ptx(unsigned sm, const char *kernel, const char *options)
 {
 	char text[400];
@@ -320,7 +320,7 @@ static void infers_a_signature_of_machine_code_from_ptx_of_the_same_unit(void **
 		assert_string_equal(received.kind, "cubin");
 		assert_null(gpul_module_ptx(m));
 		s = gpul_kernel_signature(gpul_module_kernel(m, 0));
-		assert_int_equal(s->complete, fits); /* the sizes differ if the PTX is for another kernel */
+		assert_int_equal(s->complete, fits); /* false if the PTX is for a kernel with other parameter sizes */
 		if (fits) {
 			assert_int_equal(s->params[0].role, GPUL_ROLE_BUFFER);
 			assert_false(s->params[0].stored);

@@ -31,15 +31,14 @@ static void recognises_kinds_of_text(void **state)
 		{ "__global__ void k() {}\n", "k.cpp", GPUL_CONTENT_CUDA },
 		{ "__global__ void k() {}\n", "/dev/fd/63", GPUL_CONTENT_CUDA },
 		{ "int main() {}\n", "k.cpp", GPUL_CONTENT_TEXT },
-		{ ".visible .entry k() {}\n", "k.ptx",
-		  GPUL_CONTENT_PTX }, /* taken for PTX because of its name; the parser then reports the error */
+		{ ".visible .entry k() {}\n", "k.ptx", GPUL_CONTENT_PTX }, /* the name makes it PTX; the parser then reports the error */
 		{ "/* never ends", "k.ptx", GPUL_CONTENT_PTX },
 		{ " \n\t\n", "k.ptx", GPUL_CONTENT_EMPTY },
 		{ "", "k.ptx", GPUL_CONTENT_EMPTY },
 		{ "caf\xc3\xa9", "k.txt", GPUL_CONTENT_TEXT },
 		{ "\x01\x02\x03", "k.ptx", GPUL_CONTENT_UNKNOWN },
 		{ "\x01\x02\x03", "k.cu", GPUL_CONTENT_UNKNOWN },
-		{ ".cu", ".cu", GPUL_CONTENT_TEXT }, /* a name that is only a suffix has no suffix */
+		{ ".cu", ".cu", GPUL_CONTENT_TEXT }, /* a hidden file ".cu" has no suffix */
 	};
 
 	(void)state;

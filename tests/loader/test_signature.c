@@ -118,7 +118,7 @@ static void infers_the_signatures_of_the_corpus_for_every_target(void **state)
 			gpul_file_close(&file);
 			n++;
 		}
-	assert_true(n >= 4 * (int)(sizeof rows / sizeof rows[0])); /* each kernel has four plain targets */
+	assert_true(n >= 4 * (int)(sizeof rows / sizeof rows[0])); /* every kernel was compiled for four targets */
 }
 
 /* ---- small kernels for one case each --------------------------------------------- */
@@ -365,7 +365,7 @@ static void infers_the_signatures_of_small_kernels(void **state)
 static const struct launch {
 	const char *about, *directives, *body, *why_not;
 	bool reads_tid, reads_ctaid;
-	uint32_t shared_threads, beyond; /* beyond: expected value for parameter 0 */
+	uint32_t shared_threads, beyond; /* beyond: expected .beyond of parameter 0 */
 } launches[] = {
 	{ "only %tid is read: one block does all the work", "",
 	  "mov.u32 %r4, %tid.x; mul.wide.u32 %rd3, %r4, 4; add.s64 %rd1, %rd1, %rd3;\n"
@@ -444,7 +444,7 @@ static void infers_which_launches_a_kernel_supports(void **state)
 	}
 }
 
-/* The kernel accesses c[y * ld + x], where ld is a parameter; the assumed launch has 2 x 2 blocks of 16 x 16 threads. */
+/* The kernel writes c[y * ld + rows[x]], where ld is a parameter; the assumed launch has 2 x 2 blocks of 16 x 16 threads. */
 static void an_assumed_launch_has_sizes_and_values(void **state)
 {
 	static const char text[] = HEAD ".entry k(.param .u64 c, .param .u32 ld, .param .u64 rows) { " REGS
@@ -464,7 +464,7 @@ static void an_assumed_launch_has_sizes_and_values(void **state)
 	assert_int_equal(s->params[1].value, 1);
 	assert_true(s->params[2].zeros); /* filled with zeros, because its elements are used as indexes */
 	assert_int_equal(s->params[2].elements, 32);
-	assert_int_equal(s->params[0].elements, 32); /* y <= 31, ld == 1, rows[x] == 0 */
+	assert_int_equal(s->params[0].elements, 32); /* the index y * ld + rows[x] is below 32: y <= 31, ld == 1, rows[x] == 0 */
 	gpul_signature_destroy(s);
 	gpul_ptx_module_destroy(m);
 }

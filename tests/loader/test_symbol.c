@@ -1,5 +1,4 @@
-/* test_symbol.c — kernels from a driver's handle, and function pointers from variables, with a fake
- * driver that fails on request. */
+/* test_symbol.c — kernels from a driver's handle, and function pointers from variables, with a fake driver that fails on request. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>

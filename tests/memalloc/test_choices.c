@@ -1,5 +1,4 @@
-/* test_choices.c — tests on a fake driver: the kind of memory that AUTO uses, and the messages of refused
- * requests. */
+/* test_choices.c — tests on a fake driver: the kind of memory that AUTO uses, and the messages of refused requests. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -94,14 +93,14 @@ static CUresult count_and_refuse_create(CUmemGenericAllocationHandle *out, size_
 
 static void auto_skips_kinds_that_failed_in_a_probe(void **state)
 {
-	static gpul_driver drv; /* reports are kept by the driver's address */
+	static gpul_driver drv; /* static, because probe reports are cached under the address of the driver table */
 	gpul_context c = { 0 };
 	gpul_mem_desc desc = wanted(GPUL_MEM_AUTO, BYTES);
 	const gpul_mem_probe_report *report;
 	gpul_mem *m = NULL;
 
 	(void)state;
-	setenv("GPULOAD_PROBE", "/nonexistent", 1); /* without gpuload-probe the probe imports in this process */
+	setenv("GPULOAD_PROBE", "/nonexistent", 1); /* without the program gpuload-probe, the probe imports the memory in this process */
 	drv = *fresh_fake(&c);
 	drv.cuMemCreate = count_and_refuse_create;
 	assert_int_equal(gpul_mem_probe(&drv, 0, &report, NULL), GPUL_OK);
@@ -139,7 +138,7 @@ static void names_the_devices_that_lack_peer_access(void **state)
 
 static CUmemAllocationProp created_with;
 static __typeof__(cuMemCreate) *create_of_fake;
-static int n_refusals; /* how many calls of cuMemCreate are still refused */
+static int n_refusals; /* number of the next calls of cuMemCreate that are refused */
 
 static CUresult create_and_keep(CUmemGenericAllocationHandle *out, size_t bytes, const CUmemAllocationProp *prop, unsigned long long flags)
 {
@@ -157,7 +156,7 @@ static void device_memory_is_made_for_nics(void **state)
 	} cases[] = {
 		{ GPUL_MEM_DEVICE, true, 0, true, true },
 		{ GPUL_MEM_DEVICE, false, 0, false, false },
-		{ GPUL_MEM_DEVICE, true, 1, false, false }, /* created without the flag */
+		{ GPUL_MEM_DEVICE, true, 1, false, false }, /* created in a second call, without gpuDirectRDMACapable */
 		{ GPUL_MEM_HOST_NUMA, true, 0, false, false },
 	};
 
@@ -282,8 +281,7 @@ static void refuses_a_granularity_of_0(void **state)
 	assert_int_equal(fake_alive(), 0);
 }
 
-/* Create and export memory of a kind, then import it after change() has changed the offer or the results of the
- * driver's calls. */
+/* Create and export memory of a kind, then import it after change() has changed the offer or the results of the driver's calls. */
 static gpul_status import_with(gpul_mem_kind kind, void (*change)(gpul_mem_offer *offer, gpul_mem_desc *desc), gpul_error *err)
 {
 	gpul_context c = { 0 };

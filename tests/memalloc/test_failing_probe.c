@@ -1,5 +1,4 @@
-/* test_failing_probe.c — each driver call fails in turn during a probe: the probe reports a verdict, and nothing
- * leaks. */
+/* test_failing_probe.c — each driver call fails in turn during a probe: the probe reports a verdict, and nothing leaks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -20,8 +19,7 @@ static const struct {
 };
 enum { N_ALL = sizeof all / sizeof all[0] };
 
-/* No other process can open the fake, so the import is tried in this process.  Returns the number of driver
- * calls. */
+/* No other process can open the fake, so the import is tried in this process.  Returns the number of driver calls. */
 static int probe_once(size_t i, int fail_at, CUresult error, gpul_mem_verdict *v)
 {
 	const gpul_driver *drv = fake_memory_driver(0, CUDA_SUCCESS);

@@ -157,7 +157,7 @@ static void a_file_size_limit_is_an_error_not_a_signal(void **state)
 	}
 }
 
-/* The limit is read as in a container of 100 MB. */
+/* Simulate a container with a memory limit of 100 MB by a file memory.max in a tmpfs at /sys/fs/cgroup. */
 static void exceeding_the_containers_limit_is_an_error(void **state)
 {
 	gpul_mem_desc desc = wanted(GPUL_MEM_MEMFD, 200000000);

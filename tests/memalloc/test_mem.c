@@ -1,5 +1,4 @@
-/* test_mem.c — each kind of memory on a real driver: created, accessed by CPU and GPU, mapped by another
- * process. */
+/* test_mem.c — each kind of memory on a real driver: created, accessed by CPU and GPU, mapped by another process. */
 #include "tests/memalloc/support.h"
 
 #include <fcntl.h>

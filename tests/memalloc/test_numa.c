@@ -22,8 +22,7 @@
 
 enum { PAGES = 1000 };
 
-/* A memory object with just the fields that verify reads: mapped pages and the expected node.  No driver is
- * used. */
+/* Make a memory object with only the fields that gpul_mem_verify_numa() reads: mapped pages and the expected node. */
 static gpul_mem map_pages(size_t n_pages)
 {
 	size_t bytes = n_pages * (size_t)sysconf(_SC_PAGESIZE);
@@ -182,7 +181,7 @@ static void advises_sys_nice_in_a_container(void **state)
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-/* Every host kind: all pages are allocated, on the node that the object reports. */
+/* For every kind of host memory, all pages are allocated on the node that the object reports. */
 static void host_memory_is_on_the_reported_node(void **state)
 {
 	static const gpul_mem_kind kinds[] = { GPUL_MEM_HOST_NUMA, GPUL_MEM_MEMFD, GPUL_MEM_SHM, GPUL_MEM_PINNED };

@@ -49,7 +49,7 @@ static gpul_status try_import(const gpul_mem_offer *offer, int fd, bool read_onl
 	return st;
 }
 
-/* The import fails with GPUL_EFORMAT or the like, the message contains the words, and nothing leaks; closes fd. */
+/* Check that the import fails with GPUL_EFORMAT and a message that contains the words, and that nothing leaks; closes fd. */
 static void assert_refused(const gpul_mem_offer *offer, int fd, const char *words)
 {
 	size_t fds = count_fds(), mappings = count_mappings();

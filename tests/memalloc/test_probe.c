@@ -50,7 +50,7 @@ static int misbehave(const char *how)
 	send_hello(strcmp(how, "older") ? PROBE_PROTOCOL : PROBE_PROTOCOL - 1, strcmp(how, "short") ? sizeof(struct probe_answer) : 8);
 	if (recv(PROBE_FD, &q, sizeof q, 0) < 0)
 		return 8;
-	signal(SIGBUS, SIG_DFL); /* because a sanitizer may have installed a handler */
+	signal(SIGBUS, SIG_DFL); /* a sanitizer may have installed a handler */
 	if (!strcmp(how, "crash"))
 		raise(SIGBUS);
 	if (!strcmp(how, "hang"))

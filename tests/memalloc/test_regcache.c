@@ -72,7 +72,7 @@ static void registers_whole_pages(void **state)
 	assert_ptr_equal(r->at, counted_address(2));
 	assert_int_equal(r->bytes, 2 * page_bytes());
 	gpul_regcache_put(c, r);
-	assert_int_equal(ops.n, 0); /* deregistered at once, because idle_bytes is 0 */
+	assert_int_equal(ops.n, 0); /* deregistered immediately, because idle_bytes is 0 */
 	gpul_regcache_destroy(c);
 }
 
@@ -87,7 +87,7 @@ static void evicts_the_least_recently_used_region_first(void **state)
 	for (unsigned page = 0; page < 6; page += 2)
 		gpul_regcache_put(c, get_pages(c, page, 1));
 	assert_false(gpul_regcache_find(c, counted_address(0), &r));
-	gpul_regcache_put(c, get_pages(c, 2, 1)); /* used again: now 4 is the least recently used */
+	gpul_regcache_put(c, get_pages(c, 2, 1)); /* page 2 is used again, so page 4 is now the least recently used */
 	gpul_regcache_put(c, get_pages(c, 8, 1));
 	assert_true(gpul_regcache_find(c, counted_address(2), &r));
 	assert_false(gpul_regcache_find(c, counted_address(4), &r));

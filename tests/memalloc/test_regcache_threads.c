@@ -14,8 +14,8 @@
 
 enum { THREADS = 8, STEPS = 2000, PAGES = 96 };
 
-/* The state of each page, kept by the registration functions.  cmocka's assertions work in the main thread
- * only, so the others count violations. */
+/* The state of each page, kept by the registration functions.  cmocka's assertions work only in the main
+ * thread, so other threads count violations. */
 struct watched {
 	atomic_int busy[PAGES], registered[PAGES];
 	atomic_int n_regs, n_wrong;

@@ -1,5 +1,4 @@
-/* ends.h — test support for a FIFO between two processes: memory shared by ipc/, kernels that push, and a check of the
- * triggers.
+/* ends.h — test support for a FIFO between two processes: memory shared by ipc/, kernels that push, and a check of the triggers.
  *
  *     piece_offer ┄┄ socket ┄┄> piece_attach          either process may own the memory
  *     kernels_open, start, wait                       the process with the GPU's half: cli/kernels/fifo_push.cu
@@ -15,9 +14,9 @@
 
 struct piece {
 	const gpul_driver *drv;
-	gpul_mem *mem;           /* owner only */
-	gpul_ipc_server *server; /* owner only */
-	gpul_ipc_client *client; /* attached process only */
+	gpul_mem *mem;           /* in the owner only */
+	gpul_ipc_server *server; /* in the owner only */
+	gpul_ipc_client *client; /* in the attached process only */
 	int slot;                /* owner only: slot of the peer that attached last; -1: none */
 	void *area;
 	CUdeviceptr area_gpu;
@@ -57,14 +56,14 @@ struct pushes {
 	unsigned n_blocks;
 	uint64_t first, count;
 	uint64_t timeout_ns;
-	unsigned flags; /* enum fifo_push_flags */
+	unsigned flags; /* bits of enum fifo_push_flags */
 };
 
 /* What kernels_wait() reports about a kernel. */
 struct pushed {
 	uint64_t n;               /* number of triggers pushed by all blocks */
-	unsigned result;          /* the largest enum gpul_fifo_result of a block */
-	uint32_t code;            /* gpul_fifo_gpu_aborted() */
+	unsigned result;          /* the largest result of the blocks, an enum gpul_fifo_result */
+	uint32_t code;            /* the FIFO's abort code, from gpul_fifo_gpu_aborted() */
 	gpul_ipc_event_kind lost; /* the event that reported the end of the other process; NONE: it has not ended */
 };
 

@@ -1,5 +1,4 @@
-/* test_deaths.c — the lifeline in the FIFO's memory shows that the process with the other end has died, without file
- * descriptors. */
+/* test_deaths.c — the lifeline in the FIFO's memory shows that the process with the other end has died, without file descriptors. */
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>

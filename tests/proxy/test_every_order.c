@@ -1,10 +1,9 @@
 /* test_every_order.c — tests the FIFO's CPU end with every order in which words can arrive, and every order of calls.
  *
- * The model (model/) visits all states of the protocol; this test visits all states of the code.  A state consists of
- * the fields of proxy/fifo.c, the area, and the words that kernels have stored and that have not arrived.  From each
- * state every step is tried: a kernel pushes if a slot is free, a word arrives, the CPU polls or releases, or a new
- * CPU's end is opened. A poll must return the triggers exactly as they were pushed, and at least one if a complete
- * trigger has arrived. */
+ * The model (model/) visits all states of the protocol; this test visits all states of the code.  A state consists of the fields
+ * of proxy/fifo.c, the area, and the words that kernels have stored and that have not arrived.  From each state every step is
+ * tried: a kernel pushes if a slot is free, a word arrives, the CPU polls or releases, or a new CPU's end is opened. A poll must
+ * return the triggers exactly as they were pushed, and at least one if a complete trigger has arrived. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -214,7 +213,7 @@ static void releases(struct search *s, const struct state *from)
 	}
 }
 
-/* Open a new CPU end, which receives those triggers again that were taken out and not released. */
+/* Open a new CPU end, which receives again the triggers that were polled, but not released. */
 static void reopen_cpus_end(struct search *s, const struct state *from)
 {
 	struct state to = *from;

@@ -24,7 +24,7 @@ struct seen {
 	struct as_kernel *of;
 	unsigned n_runs, run[MAX_RUNS], kind[MAX_RUNS];
 	uint64_t n[MAX_LANES], sum;
-	bool wrong;          /* order, kind or FIFO was wrong, or the tail was written too early */
+	bool wrong;          /* the order, a kind or the FIFO was wrong, or the tail was written too early */
 	atomic_bool blocked; /* the handler waits while this is true */
 };
 

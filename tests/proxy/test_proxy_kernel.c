@@ -19,7 +19,7 @@ enum { KIND = 15, SOON_NS = 20000000 };
 struct server {
 	struct rig *r;
 	gpul_proxy *proxy;
-	uint64_t n, fail_at; /* number of triggers; the one at which to fail, 0: none */
+	uint64_t n, fail_at; /* number of triggers; number of the trigger at which to fail, 0: none */
 	atomic_bool blocked; /* the handler waits while this is true */
 };
 

@@ -306,7 +306,7 @@ static void expect_false_headers_refused(struct child *victim)
 			break;
 		send_to_child(victim, "open");
 		said = receive_from_child(victim);
-		if (strncmp(said, "failed 3 ", 9) != 0) /* the status is not GPUL_EFORMAT */
+		if (strncmp(said, "failed 3 ", 9) != 0) /* 3 is GPUL_EFORMAT */
 			fail_msg("false header %d: %s", i, said);
 		send_and_expect(t.owner, "restore", "restored");
 	}

@@ -11,7 +11,7 @@ PAIRS = {"gpul_error": library.CError, "gpul_context": library.Context, "gpul_la
 
 
 def cuda():
-    """The folder of cuda.h, from the build's flags."""
+    """Return the folder of cuda.h, from the build's flags."""
     build = os.environ.get("GPULOAD_BUILD", "build")
     ninja = f"{ROOT}/build.ninja" if os.path.basename(build) == "build" else f"{build}/build.ninja"
     with open(ninja, encoding="utf-8") as f:

@@ -1,5 +1,4 @@
-/* test_cache.c — registration: without a cache, unregistered memory is released; with one, its
- * registration is reused until gpul_rdma_forget(). */
+/* test_cache.c — without a cache, unregistering memory releases it; with a cache, its registration is reused until gpul_rdma_forget(). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

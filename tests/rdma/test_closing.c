@@ -1,5 +1,5 @@
-/* test_closing.c — an end that closes as soon as its last message has ended, while the other end has made no progress, and over a fake
- * libfabric also has no acknowledgement: what was received has been sent.  $GPULOAD_TEST_BACKEND chooses the real fabric. */
+/* test_closing.c — one end closes as soon as its last request has ended.  The sends whose messages it has received must succeed, although
+ * the other end makes no progress and, over a fake libfabric, gets no acknowledgement.  $GPULOAD_TEST_BACKEND chooses the real fabric. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,7 +23,7 @@ struct pair {
 	gpul_rdma_request received[MANY], sent[MANY];
 };
 
-/* backend NULL: the one that the test runs over. */
+/* backend NULL: the backend that $GPULOAD_TEST_BACKEND names. */
 static void pair_open(struct pair *p, const char *backend, unsigned n_qps)
 {
 	gpul_error err = { 0 };
@@ -41,7 +41,7 @@ static void pair_close(struct pair *p)
 	two_ends_close(&p->ends);
 }
 
-/* Close one end, and wait until the other one knows, without making progress there. */
+/* Close one end, and wait, without making progress, until the other end has learned of it. */
 static void close_end(struct pair *p, int end)
 {
 	gpul_rdma_failure why = { 0 };
@@ -74,7 +74,7 @@ static void post(struct pair *p, unsigned n_receives, unsigned n_sends, size_t b
 	}
 }
 
-/* Wait until all has been received; a sender whose fabric needs its help gets one turn at a time. */
+/* Wait until all messages have been received.  If the fabric needs progress at the sender, the sender makes one step at a time. */
 static void await_receives(struct pair *p, unsigned n)
 {
 	gpul_error err = { 0 };
@@ -177,7 +177,7 @@ static void unacknowledged_sends_end_if_they_were_received(void **state)
 		}
 }
 
-/* The peer has received some of the messages: the others fail, among them one that has no slot. */
+/* The peer has received some of the messages; the sends of the other messages fail, including one that has no slot. */
 static void sends_that_were_not_received_fail(void **state)
 {
 	struct pair p;

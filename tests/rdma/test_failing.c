@@ -1,6 +1,5 @@
-/* test_failing.c — the whole send path over the fake fabrics, with each call of the library failing in turn, each completion an
- * error in turn, and a network that is cut: the result is always an error with its reason;
- * nothing hangs and nothing leaks. */
+/* test_failing.c — connections over the fake fabrics, with each call of the fabric's library failing in turn, each completion an error in
+ * turn, and a network that is cut: the result is always an error with its reason; nothing hangs and nothing leaks. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,7 +19,7 @@
 
 enum { BYTES = 5000, ROOM = 8192, LIMIT_MS = 5000 };
 
-/* ---- the two fakes ---------------------------------------------------------------------------------------------- */
+/* ---- the two fake libraries --------------------------------------------------------------------------------------- */
 
 struct fabric {
 	const char *backend;
@@ -266,9 +265,8 @@ static void each_completion_may_be_an_error(void **state)
 				assert_string_equal(why[i].call, "completion");
 				assert_true(why[i].advice[0] && why[i].what[0] && why[i].peer[0] && why[i].after_ns);
 			}
-			if (!fine)
-				assert_true(why[0].by_peer + why[1].by_peer <=
-					    1); /* at most one end learns of the failure from its peer; both may detect it themselves */
+			if (!fine) /* at most one end learns of the failure from its peer; both may detect it themselves */
+				assert_true(why[0].by_peer + why[1].by_peer <= 1);
 			close_all();
 			assert_int_equal(f->alive(), 0);
 			assert_true(n < 100);

@@ -20,7 +20,7 @@ def section(title):
 
 
 def constant_parts():
-    """The strings in rdma/, adjacent ones joined, and split at their %-conversions."""
+    """Yield the strings in rdma/: adjacent literals are joined, and the result is split at its %-conversions."""
     text = "".join(read(os.path.relpath(path, ROOT)) for path in sorted(glob.glob(f"{ROOT}/rdma/**/*.c", recursive=True)))
     for strings in re.findall(r'"(?:[^"\\\n]|\\.)*"(?:\s*(?:PRI\w+\s*)?"(?:[^"\\\n]|\\.)*")*', text):
         joined = "".join(re.findall(r'"((?:[^"\\\n]|\\.)*)"', strings)).replace('\\"', '"')

@@ -133,7 +133,7 @@ def compile_to(out, source, include, flags):
 
 
 def build_unpatched(folder, flags, pool):
-    """Object files of the simulation and of the protocol as they are."""
+    """Return the object files of the simulation and of the unchanged protocol."""
     outs = [f"{folder}/{os.path.basename(c)[:-2]}.o" for c in SOURCES]
     return dict(zip(SOURCES, pool.map(lambda p: compile_to(*p, "-I. -Iinclude", flags), zip(outs, SOURCES))))
 
@@ -167,7 +167,7 @@ def link(exe, objects, flags):
 
 
 def first_failure(exe, seeds):
-    """(seed, reason) of the first seed that fails; None if all pass."""
+    """Return (seed, reason) of the first seed that fails; None if all pass."""
     r = run(f"timeout 120 {exe} --seeds 1-{seeds} --failures 1")
     found = re.search(r"^seed (\d+)(.*)", r.stdout, re.M)
     return (int(found[1]), found[2].lstrip(": ")) if found else None if r.returncode == 0 else (0, f"exit status {r.returncode}")

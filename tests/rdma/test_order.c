@@ -1,6 +1,5 @@
-/* test_order.c — messages and puts on one connection, over the fake libfabric: operations that
- * complete early or late, take effect out of order, or are refused for a while do not change
- * the result. */
+/* test_order.c — messages and puts on one connection, over the fake libfabric: operations that complete early or late, take effect out of
+ * order, or are refused for a while do not change the result. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

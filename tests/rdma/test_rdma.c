@@ -1,5 +1,5 @@
-/* test_rdma.c — the whole send path over a real fabric, both ends in one process: messages of every size class, multi-receive,
- * puts, wrong use.  $GPULOAD_TEST_BACKEND chooses the fabric. */
+/* test_rdma.c — connections over a real fabric, with both ends in one process: messages of every size class, multi-receive, puts, wrong
+ * use.  $GPULOAD_TEST_BACKEND chooses the fabric. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -77,7 +77,7 @@ static void carries_messages_of_every_size(const gpul_rdma_desc *desc)
 	for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
 		for (int from = 0; from < 2; from++) {
 			send_one(&e, regions, from, i, sizes[i], sizes[i]);
-			send_one(&e, regions, from, 0, sizes[i], ROOM - 16); /* a larger buffer */
+			send_one(&e, regions, from, 0, sizes[i], ROOM - 16); /* into a larger buffer */
 		}
 	for (int i = 0; i < 2; i++)
 		gpul_rdma_unregister(regions[i]);
@@ -398,7 +398,7 @@ static void messages_of_a_peer_that_has_ended_are_received_first(void **state)
 
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(gpul_rdma_irecv(e.conn[0], &target, 1, 0, i ? &received : &first, &err), GPUL_OK);
-	send_and_wait(&e, &source, first); /* after this, the slot for the second message has been written, too */
+	send_and_wait(&e, &source, first); /* by now, the slot of the second message has been written, too */
 	memset(buffers[0], 0, 30000);
 	fill(buffers[1], 30000, 3);
 	assert_int_equal(gpul_rdma_isend(e.conn[1], &source, 20000, &sent, &err), GPUL_OK);

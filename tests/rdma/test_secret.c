@@ -1,5 +1,4 @@
-/* test_secret.c — connections with a secret: which clients are accepted and which are refused;
- * refused clients do not affect others. */
+/* test_secret.c — connections with a secret: which clients are accepted and which are refused; refused clients do not affect others. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -206,7 +205,7 @@ static void another_identity_is_refused_by_name(void **state)
 	close_server(&s);
 }
 
-/* ---- strangers with a socket of their own ------------------------------------------------------------------------- */
+/* ---- clients that send frames by a plain socket ------------------------------------------------------------------- */
 
 static int raw_client(const struct server *s)
 {
@@ -246,7 +245,7 @@ static unsigned receive_frame(int fd, gpul_rdma_frame *out)
 	return 0;
 }
 
-/* Identify as a rank, and reply to the challenge with a new *proof or, with replay, with an earlier one, which is for another nonce. */
+/* Identify as a rank, and reply to the challenge with a new *proof; replay: with the earlier *proof, which is for another nonce. */
 static unsigned prove(int fd, const gpul_rdma_frame *identify, gpul_rdma_frame *proof, bool replay)
 {
 	unsigned char key[GPUL_SHA256_BYTES];
@@ -287,7 +286,7 @@ static void a_proof_is_good_for_one_connection(void **state)
 	close_server(&s);
 }
 
-/* A client that sends the server's own proof back is refused. */
+/* A client that replies with the server's own proof is refused. */
 static void a_proof_cannot_be_reflected(void **state)
 {
 	gpul_rdma_frame identify = { .type = GPUL_RDMA_IDENTIFY, .credentials.identity = mine }, answer;

@@ -15,7 +15,7 @@ def read(path):
 
 
 def sessions(text):
-    """The (commands, outputs) of each command, or of each pair of commands side by side."""
+    """Yield (commands, outputs) for each command, or for each pair of commands side by side."""
     for block in re.findall(r"^```console\n(.*?)^```", text, re.M | re.S):
         for part in re.split(r"^ ?\$ ", block, flags=re.M)[1:]:
             command, _, printed = part.partition("\n")
@@ -30,14 +30,14 @@ def sessions(text):
 
 
 def without_numbers(text):
-    """Numbers, addresses and the width of columns vary."""
+    """Replace numbers, addresses and the width of columns, which vary from run to run."""
     text = re.sub(r"\b0x[0-9a-f]+\b|\b(?:[0-9a-f]*:){2,}[0-9a-f.]*|(?<![A-Za-z_])\d+(?:[.,]\d+)*(?:e[+-]\d+)?", "#", text)
     text = text.replace("tcp;ofi_rxm", "tcp")  # as libfabric 2 names the provider
     return [re.sub(r"\s+", " ", line).strip() for line in text.strip().splitlines() if line.strip()]
 
 
 def in_one_order(lines):
-    """Two processes print in any order: consecutive lines `receiver: ...` and `sender: ...` are sorted by process."""
+    """Sort consecutive lines `receiver: ...` and `sender: ...` by process, because the two processes print in any order."""
     result, run = [], []
     for line in [*lines, ""]:
         if line.startswith(("receiver:", "sender:")):
@@ -53,7 +53,7 @@ def line_agrees(shown, printed):
 
 
 def first_difference(shown, printed):
-    """None if the output agrees with what is shown, else a sentence."""
+    """Return None if the output agrees with the shown output, otherwise a sentence that says how it differs."""
     shown, printed = in_one_order(without_numbers(shown)), in_one_order(without_numbers(printed))
     groups = [[]]  # of lines that stand one below the other
     for line in shown:

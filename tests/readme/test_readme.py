@@ -32,7 +32,7 @@ def readme():
 
 
 def indented(text):
-    """The indented commands outside fenced blocks, without comments."""
+    """Return the indented commands outside of fenced blocks, without comments."""
     text = re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
     return [line.split("  #")[0].rstrip() for line in re.findall(r"^    (\S.*)$", text, re.M)]
 
@@ -45,7 +45,7 @@ def run_command(command, folder=ROOT):
 
 
 def write_weights(path):
-    """A file of NumPy: 4096 x 1024 f32."""
+    """Write a .npy file of 4096 x 1024 f32."""
     header = "{'descr': '<f4', 'fortran_order': False, 'shape': (4096, 1024), }"
     header += " " * (127 - 10 - len(header)) + "\n"
     with open(path, "wb") as f:
@@ -53,7 +53,7 @@ def write_weights(path):
 
 
 def remove_varying(text):
-    """Removes the parts that differ from run to run."""
+    """Remove the parts of an output that differ from run to run."""
     text = re.sub(r"^time .*$", "time", text, flags=re.M)
     text = re.sub(r" in [0-9.]+ ms: [0-9.]+ M/s$", " in TIME", text, flags=re.M)
     text = re.sub(r"^total sum \[\d+\]", "total sum [PID]", text, flags=re.M)
@@ -142,7 +142,7 @@ class Readme(unittest.TestCase):
         self.assertGreaterEqual(n_shown, 2)
 
     def check_command(self, command):
-        """The command exits with status 0 in a new folder with links to its inputs."""
+        """Check that the command exits with status 0 in a new folder with links to its inputs."""
         with self.subTest(command=command), tempfile.TemporaryDirectory() as folder:
             for name in ("demo", "examples", "tests"):
                 os.symlink(f"{ROOT}/{name}", f"{folder}/{name}")

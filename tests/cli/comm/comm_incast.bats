@@ -40,7 +40,7 @@ mode() {
 		[[ $(mode $m 'len(m["shares"]) == 2 and max(m["shares"]) == 1000000') == True ]] || show "$m"
 		[[ $(mode $m '0 <= m["queue"]["mean_bytes"] <= m["queue"]["max_bytes"]') == True ]] || show "$m"
 	done
-	# A message is one grant here, larger than the window: one in flight, and on a busy machine one of a late sender.
+	# Each message is one grant, which is larger than the window: one is in flight, and on a busy machine another one of a late sender.
 	[[ $(mode receiver 'm["queue"]["max_bytes"] <= 200000') == True ]] || show "granted bytes exceed the window"
 }
 
@@ -93,7 +93,7 @@ mode() {
 	# libfabric 1 names the provider "tcp;ofi_rxm", libfabric 2 "tcp"
 	[[ $(json 'j["device"].startswith("libfabric tcp") and " on eth0" in j["device"]') == True ]] || show "device"
 	[[ $(json 'all(m["wrong"] == 0 and m["bytes"] == 24 * 262144 and m["queue"]["max_bytes"] <= 524288 for m in j["modes"])') == True ]] || show "modes"
-	# 6 MiB take at least 0.25 s at this rate; 32 KiB of burst do not change that.
+	# 6 MiB take at least 0.25 s at the rate of the link; a burst of 32 KiB makes no difference.
 	[[ $(json 'all(m["time_us"] > 240000 for m in j["modes"])') == True ]] || show "the link is faster than its rate"
 	# Each sender alone begins with ten packets of 9000 bytes.
 	[[ $(mode sender 'm["queue"]["max_bytes"] > 65536') == True ]] || show "the sender-driven queue should be deep"

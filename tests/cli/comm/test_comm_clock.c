@@ -1,4 +1,4 @@
-/* test_comm_clock.c — the clocks of several hosts on one clock: the true time is always within the reported bound. */
+/* test_comm_clock.c — conversion of the clocks of several hosts to one clock: the error is always within the reported bound. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +17,7 @@ static const uint64_t HERE_0 = 1234567890123456;
 /* A simulated clock of another host. */
 struct clock {
 	uint64_t there_0;       /* time of this clock when the local clock is HERE_0 */
-	double ppm;             /* how much faster than the local clock it runs, on average */
+	double ppm;             /* how much faster this clock is than the local clock, on average */
 	double wander;          /* the rate is higher by this in the first half of the run, and lower in the second */
 	double run_ns, jump_ns; /* jump_ns: the clock is ahead by this in the middle tenth of the run */
 };
@@ -110,7 +110,7 @@ static void a_converted_time_is_within_the_bound_whatever_the_delays(void **stat
 				 h.relation.bound_ns, c.run_ns, (unsigned long long)h.relation.shortest_ns);
 		tightest = fmin(tightest, h.relation.bound_ns - error);
 	}
-	assert_true(tightest < 500); /* in one case the error is close to the bound */
+	assert_true(tightest < 500); /* the bound is not too large: in one case the error almost reaches it */
 }
 
 static void a_clock_that_is_set_during_the_run_enlarges_the_bound(void **state)

@@ -33,7 +33,7 @@ static void fill_sends(struct comm_data_desc desc, size_t n)
 	for (desc.rank = 0; desc.rank < desc.n_ranks; desc.rank++) {
 		struct comm_data d = create(desc);
 
-		comm_data_fill(&d, 0, n / 2, sends[desc.rank]); /* in two parts, as through a staging buffer */
+		comm_data_fill(&d, 0, n / 2, sends[desc.rank]); /* fill in two parts, as for data that passes through a staging buffer */
 		comm_data_fill(&d, n / 2, n - n / 2, sends[desc.rank] + n / 2 * d.element_bytes);
 		comm_data_free(&d);
 	}
@@ -74,8 +74,7 @@ static uint64_t apply_integer(gpul_comm_op op, int64_t a, int64_t b)
 	}
 }
 
-/* Reduce element i of the ranks' buffers, from rank `first` on, in a ring, rounding or wrapping
- * after each operation.  Ranks from n on are excluded. */
+/* Reduce element i of n ranks' buffers, in a ring from rank `first` on, rounding or wrapping after each operation. */
 static void reduce_element(const struct comm_data_desc *d, size_t i, int first, int n, unsigned char *out)
 {
 	const gpul_type t = types[d->dtype];

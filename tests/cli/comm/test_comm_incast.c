@@ -25,7 +25,7 @@ static void each_wrong_byte_is_counted(void **state)
 			at[i] ^= 0x10;
 		}
 	}
-	/* The data of another message or another sender differs in each 8-byte word, but one of the eight bytes may be the same. */
+	/* The data of another message or sender differs in each 8-byte word, although single bytes of the word may be equal. */
 	incast_fill(at, sizeof at, 3, 17);
 	assert_true(incast_count_wrong(at, sizeof at, 3, 18) > 800);
 	assert_true(incast_count_wrong(at, sizeof at, 2, 17) > 800);
@@ -57,7 +57,7 @@ static void the_picture_shows_the_deepest_sample_of_each_column(void **state)
 	assert_non_null(strstr(text, "window of the receiver"));
 	assert_non_null(strstr(text, "receiver-driven: mean 0.0 KiB, at most 100.0 KiB"));
 	assert_null(strstr(text, "sender-driven"));
-	/* 4 s on 760 columns: sample 2001 is in column 380, at the height of 100 of 105 KiB. */
+	/* The picture shows 4 s in 760 columns: sample 2001 is in column 380, at the height of 100 of 105 KiB. */
 	assert_non_null(strstr(text, " 453 412.0 454 126.3 455 412.0 "));
 	out_free(&o);
 }

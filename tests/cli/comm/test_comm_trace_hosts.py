@@ -15,7 +15,7 @@ SHIFT = ["unshare", "--time", "--fork", "--kill-child", "--monotonic", str(AHEAD
 
 
 def why_not():
-    """The reason why this machine cannot run the test, or None."""
+    """Return the reason why this machine cannot run the test, or None."""
     try:
         r = subprocess.run([*SHIFT, "true"], capture_output=True, text=True)
         if r.returncode:
@@ -36,7 +36,7 @@ class TraceOverHosts(unittest.TestCase):
         self.file = f"{folder.name}/trace"
 
     def run_job(self, layout, call, file, *options):
-        """Run a rank for each letter; those of host b live in a time namespace.  Returns what rank 0 prints."""
+        """Run a rank for each letter; the ranks of host b run in a time namespace.  Returns what rank 0 prints."""
         argv = [GPULOAD, "comm", call, "--driver", "soft", *options, "--trace", file]
         ranks = self.hosts.start_job(layout, argv, port=29660, wrap={"b": SHIFT})
         results = [(p.communicate(timeout=LONG), p.returncode) for p in ranks]
@@ -63,7 +63,7 @@ class TraceOverHosts(unittest.TestCase):
         self.check_calls(trace)
 
     def check_calls(self, trace):
-        """All ranks make the same calls at the same time; without the conversion, those of host b would be a day later."""
+        """All ranks make the same calls at the same time; without the conversion, the calls of host b would appear a day later."""
         calls = [e for e in trace["traceEvents"] if e["name"].startswith("3 calls of allreduce")]
         self.assertEqual(len(calls), 8)
         for place in (", out of place", ", in place"):
@@ -84,7 +84,7 @@ class TraceOverHosts(unittest.TestCase):
         self.assertTrue(all(0 < e["args"]["bytes"] <= 1 << 20 for e in puts))
         n = {kind: sum(e["name"].startswith(kind + ",") for e in slices) for kind in ("send", "reduce", "copy", "recv")}
         self.assertGreater(n["send"], 0)
-        # Each step that is sent has a put, and each put ends in a step that reads it; a bad clock can leave arrows out, but counts them.
+        # Each sent step has a put, and a step reads the data of each put.  Arrows that go backwards because of a clock error are only counted.
         arrows = {(e["cat"], e["id"]): {} for e in trace["traceEvents"] if e["ph"] in "sf"}
         for e in trace["traceEvents"]:
             if e["ph"] in "sf":
@@ -96,7 +96,7 @@ class TraceOverHosts(unittest.TestCase):
             self.check_ends(cat, a["s"], a["f"], slices)
 
     def check_ends(self, cat, start, finish, slices):
-        """An arrow begins and ends at slices of the same step."""
+        """Check that an arrow begins and ends at slices of the same step."""
         def around(e):
             return [s for s in slices if (s["pid"], s["tid"]) == (e["pid"], e["tid"]) and s["name"] != "kernel"
                     and s["ts"] - 0.002 <= e["ts"] <= s["ts"] + s["dur"] + 0.002]

@@ -91,8 +91,7 @@ static void a_put_is_linked_to_the_steps_of_both_kernels(void **state)
 	free(text);
 }
 
-/* A reduction that reads step 5 and sends step 30: the POST after it has these numbers, and
- * ends later. */
+/* A reduction reads step 5 and sends step 30; the POST after it has these numbers, and ends later. */
 static void a_step_that_receives_and_sends_is_linked_to_both_puts(void **state)
 {
 	uint64_t n_left_out;
@@ -139,7 +138,7 @@ static void an_arrow_backwards_is_left_out_and_counted(void **state)
 
 	(void)state;
 	add_put(0, 3100, 4000, 0, 9);
-	add_step(1, GPUL_COMM_EVENT_RECV, 1000, 2000, 0, 9); /* received before it is sent: a clock error */
+	add_step(1, GPUL_COMM_EVENT_RECV, 1000, 2000, 0, 9); /* because of a clock error, the step is received before it is sent */
 	text = draw(&n_left_out);
 	assert_int_equal(n_left_out, 1);
 	assert_int_equal(count(text, "\"cat\""), 0);

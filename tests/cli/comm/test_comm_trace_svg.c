@@ -1,5 +1,4 @@
-/* test_comm_trace_svg.c — the picture of gpuload comm --trace FILE.svg: the drawn events and
- * their positions. */
+/* test_comm_trace_svg.c — the picture of gpuload comm --trace FILE.svg: the drawn events and their positions. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -94,19 +93,17 @@ static void the_last_call_is_drawn_to_scale(void **state)
 	add_calls(2);
 	svg = draw();
 	assert_int_equal(count(svg, "<path class=\"data\""), 1);
-	assert_int_equal(count(svg, "M118.0 "), 2 * RANKS * 2 + 1);       /* call and wait of each block, and the axis */
+	assert_int_equal(count(svg, "M118.0 "), 2 * RANKS * 2 + 1); /* the call and the wait of each block, and the axis, begin here */
 	assert_int_equal(count(svg, "h430.0v14h-430.0z"), 2 * RANKS * 2); /* wait and reduction */
 	assert_int_equal(count(svg, "M548.0 "), RANKS * 2);               /* the reduction begins in the middle */
 	assert_int_equal(count(svg, ">rank 0</text>"), 1 + 2);            /* the label of the row, and those of the waits of rank 1 */
 	assert_non_null(strstr(svg, "64K of f16, 2 ranks"));
 	assert_non_null(strstr(svg, "algorithm ring, protocol simple, 2 blocks of 96 threads; the last timed call, in place"));
-	assert_null(strstr(svg, "class=\"credit\"")); /* the legend lists the events of the
-									 * picture */
+	assert_null(strstr(svg, "class=\"credit\"")); /* the legend lists only events that the picture has */
 	free(svg);
 }
 
-/* A bad sample of a GPU's clock moves all of a rank's times; here, to before the start of the
- * section. */
+/* A bad sample of a GPU's clock shifts all times of a rank; here, to before the start of the section. */
 static void a_wrong_clock_does_not_change_which_call_is_drawn(void **state)
 {
 	char *svg;
@@ -124,7 +121,7 @@ static void a_wrong_clock_does_not_change_which_call_is_drawn(void **state)
 	free(svg);
 }
 
-/* Each block makes two sends in a call: two KERNEL events; and the blocks of a call may end in any order. */
+/* In each call, each block makes two sends and so has two KERNEL events, and the blocks may end in any order. */
 static void a_call_may_have_several_kernel_events_of_a_block(void **state)
 {
 	char *svg;
@@ -149,7 +146,7 @@ static void a_trace_that_has_lost_events_shows_the_last_recorded_call(void **sta
 
 	(void)state;
 	add_calls(2);
-	ranks[1].n -= 5; /* drop the last call of the last block, and a part of that of the other block */
+	ranks[1].n -= 5; /* drop the last call of the last block, and a part of the other block's last call */
 	ranks[1].n_lost = 5;
 	svg = draw();
 	assert_int_equal(count(svg, "v14h"), 2 * RANKS * 2);

@@ -65,7 +65,7 @@ def check(value, kind, where):
 
 
 def check_message(m, last_seq, commands):
-    """Check a message of the adapter; commands: of the requests that were sent, by seq."""
+    """Check a message of the adapter; commands: the command of each request that was sent, by seq."""
     if m["seq"] != last_seq + 1:
         raise TypeError(f"seq {m['seq']} after {last_seq}")
     if m["type"] == "event":
@@ -83,7 +83,7 @@ def check_message(m, last_seq, commands):
 
 
 class Client:
-    """A debug adapter's client: requests, and the events in their order."""
+    """A client of the debug adapter, which sends requests, and keeps the events in their order."""
 
     def __init__(self, env=ENVIRONMENT):
         self.process = subprocess.Popen([GPULOAD, "dap"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env, cwd=HERE)
@@ -122,7 +122,7 @@ class Client:
         return self.seq
 
     def ask(self, command, **arguments):
-        """The body of the response; a failed request raises with its message."""
+        """Return the body of the response; raise with its message if the request failed."""
         seq = self.send(command, **arguments)
         while True:
             m = self.next_message()
@@ -132,7 +132,7 @@ class Client:
                 return m.get("body", {})
 
     def wait(self, *events):
-        """The body of the next event with one of these names; later ones stay."""
+        """Return the body of the next event with one of these names; later events stay in the queue."""
         while True:
             for k, m in enumerate(self.events):
                 if m["event"] in events:
@@ -160,7 +160,7 @@ class Client:
 
 
 def launched(lines=(), functions=(), **arguments):
-    """A client whose program waits at a stop, or has ended; and the event."""
+    """Return a client whose program waits at a stop, or has ended, and the event that reported it."""
     c = Client()
     c.ask("initialize", adapterID="gpuload", linesStartAt1=True, columnsStartAt1=True, pathFormat="path")
     c.ask("launch", program="step.ptx", cwd=HERE, **arguments)

@@ -9,7 +9,7 @@ ENVIRONMENT = dict(os.environ, GPULOAD_DRIVER="soft", GPULOAD_CACHE="off")
 
 
 def is_sanitized():
-    """Programs that are started with a sanitized driver would need the sanitizer's library."""
+    """True if gpuload is sanitized.  Programs that it starts with the sanitized driver would then need the sanitizer's library."""
     with open(os.path.join(os.path.dirname(GPULOAD), "libgpuload-rt.a"), "rb") as f:
         return re.search(rb"__(asan|ubsan|tsan|gcov)_", f.read())
 
@@ -19,7 +19,7 @@ def has_nvcc():
 
 
 def step(*commands, words=("step.ptx",), status=0, **environment):
-    """The output of a session; each command is followed by a comment line that does nothing."""
+    """Return the output of a session with these commands."""
     r = subprocess.run([GPULOAD, "step", "--plain", *words], input="".join(f"{c}\n" for c in commands), capture_output=True, text=True,
                        cwd=HERE, env=dict(ENVIRONMENT, **environment), timeout=120)
     assert r.returncode == status, (r.returncode, r.stdout, r.stderr)
@@ -27,7 +27,7 @@ def step(*commands, words=("step.ptx",), status=0, **environment):
 
 
 def moments(text):
-    """The counts of the stops, in order."""
+    """Return the numbers #N of the stops, in order."""
     return [int(n) for n in re.findall(r"^#(\d+) ", text, re.M)]
 
 

@@ -10,7 +10,7 @@ LIMIT_S = 120
 
 
 class Screen:
-    """What a VT100 shows after some output."""
+    """The characters that a VT100 shows after some output."""
 
     def __init__(self):
         self.cells = [[" "] * COLUMNS for _ in range(ROWS)]
@@ -99,7 +99,7 @@ class Stepper:
         os.write(self.terminal, keys.encode())
 
     def wait(self, *patterns):
-        """Until the screen shows all of these; the screen."""
+        """Wait until the screen matches all patterns; return its text."""
         end = time.monotonic() + LIMIT_S
         while not all(re.search(p, self.screen.text()) for p in patterns):
             if time.monotonic() > end or (not self.read(1) and self.process.poll() is not None):

@@ -27,7 +27,7 @@ def required_keys(events):
 
 
 def tracks(events):
-    """Each track has a name; its slices are sorted, and nested or disjoint."""
+    """Check that each track has a name, and that its slices are sorted, and nested or disjoint."""
     named = {(e["pid"], e["tid"]) for e in events if e["name"] == "thread_name"}
     by_track = collections.defaultdict(list)
     for e in events:
@@ -47,7 +47,7 @@ def tracks(events):
 
 
 def pairs(events, first, last):
-    """Each arrow or asynchronous event has one begin and one later end; returns {(category, id): {phase: time}}."""
+    """Check that each arrow or asynchronous event has one begin and one later end; return {(category, id): {phase: time}}."""
     ends = collections.defaultdict(dict)
     for e in events:
         if e["ph"] in (first, last):
@@ -67,7 +67,7 @@ def slots(events, most):
 
 
 def causes(events, about):
-    """Each trigger is pushed, handled and, with --sync, synced once, in this order; returns the number of triggers."""
+    """Check that each trigger is pushed, handled and, with --sync, synced once, in this order; return the number of triggers."""
     bound = about["clock_bound_ns"] / 1000 + EPS
     of = collections.defaultdict(dict)
     for e in events:
@@ -96,7 +96,7 @@ PUT_ARROWS = {"pushed": ("push", "post"), "arrived": ("in flight", "flush"), "se
 
 
 def put_messages(events, about):
-    """The slices of each message of a trace with --put, once each, in the right process, in the order of causes."""
+    """Check that each message of a trace with --put has each slice once, in the right process, and in causal order; return the slices."""
     near, far = about["clock_bound_ns"] / 1000 + EPS, about["peer_clock_bound_ns"] / 1000 + EPS
     of = collections.defaultdict(dict)
     for e in events:
@@ -111,7 +111,7 @@ def put_messages(events, about):
         start, end = ({name: e["ts"] for name, e in t.items()}, {name: e["ts"] + e["dur"] for name, e in t.items()})
         check(start["post"] >= start["push"] - near, "popped before it was pushed:", key)
         check(abs(end["post"] - start["in flight"]) <= EPS and abs(end["push"] - start["sync"]) <= EPS, "a gap:", key)
-        # Two CPUs of an emulated guest may disagree; far contains the error of the receiving process's clock.
+        # The clocks of two CPUs of an emulated virtual machine may differ; `far` includes the error of the receiving process's clock.
         check(start["flush"] >= start["post"] - far, "seen by the peer before it was popped:", key, start["flush"] - start["post"])
         check(end["wait for step"] >= start["post"] - far, "seen by the peer's kernel before it was popped:", key)
         check(end["sync"] >= end["in flight"] - near, "synced before it was acknowledged:", key)
@@ -144,7 +144,7 @@ def main():
 
 
 def n_early(events, about):
-    """Returns how many slots can appear to be taken twice, because GPU times can be wrong by the clock error."""
+    """Return how many slots can appear to be used by two triggers at the same time, because GPU times can be wrong by the clock error."""
     bound = about["clock_bound_ns"] / 1000
     freed = [e["ts"] + e["dur"] for e in events if e["name"] == "release"]
     entered = sorted(e["ts"] for e in events if e["ph"] == "b")

@@ -19,7 +19,7 @@ static void counts_numbers_in_any_order(void **state)
 	uint64_t seen[700] = { 0 }, random = 1;
 
 	(void)state;
-	for (int again = 0; again < 2; again++) { /* the second time, the cleared map is used again */
+	for (int again = 0; again < 2; again++) { /* the second time, the map is cleared and used again */
 		memset(seen, 0, sizeof seen);
 		assert_int_equal(fifo_count_clear(&c, again ? 350 : 700, NULL), GPUL_OK);
 		for (int i = 0; i < 20000; i++) {
@@ -126,7 +126,7 @@ static void finds_two_swapped_triggers_of_a_block(void **state)
 	(void)state;
 	make_items(items, true);
 	first = items[4];
-	items[4] = items[10]; /* the same block, two numbers later */
+	items[4] = items[10]; /* swap two triggers of one block */
 	items[10] = first;
 	assert_int_equal(check(COUNT, items, 4), GPUL_OK); /* fifo_check_count() does not check the order */
 	assert_int_equal(check(STAMP, items, 4), GPUL_EFORMAT);
@@ -311,7 +311,7 @@ static void tables_show_the_peers_figures_only_on_a_gpu(void **state)
 	(void)state;
 	assert_int_equal(n_times(o.at, "relaxed  release    mscclpp*     relaxed  release    mscclpp*\n"), 2);
 	assert_int_equal(n_times(o.at, "measured on another day"), 2);
-	/* gpuload's figures: 11 ... 14 times 1.25; the peer's: 6.89 and 1.07, or - if it was not measured */
+	/* gpuload's figures are 11 ... 14 times 1.25; those of mscclpp are 6.89 and 1.07, or - if it was not measured */
 	assert_int_equal(n_times(o.at, "    128        8       1280        13.8     15.0        6.89        16.2     17.5"
 				       "        1.07\n"),
 			 2);
@@ -330,7 +330,7 @@ static void plot_shows_the_peers_curve_only_on_a_gpu(void **state)
 	struct out o = show(fifo_bench_svg, false);
 
 	(void)state;
-	assert_int_equal(n_times(o.at, "<path class=\"peer\""), 1 + 2 * 2); /* legend; 2 sizes x (sync, no sync) */
+	assert_int_equal(n_times(o.at, "<path class=\"peer\""), 1 + 2 * 2); /* one in the legend; 2 sizes, with and without sync */
 	assert_int_equal(n_times(o.at, "mscclpp, 128 slots, 8 threads: 6.89 M/s"), 1);
 	assert_int_equal(n_times(o.at, "mscclpp, 128 slots, 8 threads: 1.07 M/s"), 1);
 	assert_int_equal(n_times(o.at, "H&200"), 0);

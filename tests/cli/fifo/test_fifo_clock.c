@@ -111,7 +111,7 @@ static void one_sample_is_enough_for_an_offset(void **state)
 	assert_int_equal(fifo_clock_relate(&s, 1, 1, &r, NULL), GPUL_OK);
 	assert_int_equal(fifo_clock_cpu_ns(&r, 500000), 2000);
 	assert_int_equal(fifo_clock_cpu_ns(&r, 500700), 2700);
-	assert_int_equal(fifo_clock_cpu_ns(&r, 400000), 0); /* before the CPU's clock began */
+	assert_int_equal(fifo_clock_cpu_ns(&r, 400000), 0); /* 0, because this time is before the CPU's clock began */
 	assert_true(r.bound_ns >= 1000 && r.bound_ns <= 1001);
 }
 
@@ -124,7 +124,7 @@ static void long_round_trips_are_ignored(void **state)
 	(void)state;
 	make_samples(&c, samples);
 	for (int i = 0; i < N; i += 2)
-		samples[i].after_ns += 1000000; /* as if this thread had not been scheduled */
+		samples[i].after_ns += 1000000; /* as if this thread had been preempted for 1 ms */
 	assert_int_equal(fifo_clock_relate(samples, N, 1, &r, NULL), GPUL_OK);
 	assert_true(r.bound_ns < 1200);
 }
@@ -192,7 +192,7 @@ static void converted_time_of_the_drivers_clock_is_within_the_bound(void **state
 	gpul_context_close(&context);
 }
 
-/* The fake driver's kernel writes all answers at launch, before the questions. */
+/* The fake driver's kernel writes all answers during the launch, before the CPU asks for them. */
 static void answer_all(void **params)
 {
 	uint64_t *mailbox = *(uint64_t **)params[0];

@@ -14,7 +14,7 @@ enum { BLOCKS = 2, PUTS = 100 };
 
 static struct fifo_put_times times[BLOCKS * PUTS];
 
-/* Each step of message n takes 1 to 200 us, each number once, unsorted. */
+/* The time from the start of the push to the pop is 1 to 200 us, each value once per 200 messages, unsorted. */
 static struct fifo_put_trace make_trace(void)
 {
 	for (int i = 0; i < BLOCKS * PUTS; i++) {

@@ -26,7 +26,7 @@ static void reads_every_kind_of_value(void **state)
 	assert_string_equal(json_get_text(v, "c", ""), "x\n\xc3\xa4\xf0\x9f\x98\x80\"");
 	assert_false(json_get_bool(json_get(v, "d"), "e", true));
 	assert_null(json_get(v, "f")->first);
-	assert_string_equal(json_get_text(v, "a", "other"), "other"); /* not a text */
+	assert_string_equal(json_get_text(v, "a", "other"), "other"); /* member "a" is not a text */
 	assert_int_equal(json_get_integer(v, "none", 7), 7);
 	assert_null(json_get(NULL, "a"));
 	json_free(v);
@@ -64,8 +64,7 @@ static void refuses_deep_nesting_and_bytes_behind_the_value(void **state)
 	json_free(v);
 }
 
-/* Every proper prefix of a text is refused, and nothing after its end is read (a sanitizer
- * would detect it). */
+/* Every proper prefix of a text is refused, and nothing after its end is read (a sanitizer would detect it). */
 static void refuses_every_beginning_of_a_text(void **state)
 {
 	static const char text[] = "{\"seq\":1,\"arguments\":{\"lines\":[1,2],\"text\":\"\\u0041\\n\",\"ok\":true}}";

@@ -65,7 +65,7 @@ static void demangles_each_name_once(void **state)
 	assert_ptr_equal(cxx_names_get(names, "_Z5scalePdf"), first);
 	assert_null(cxx_names_get(names, "scale")->demangled);
 	if (!first->demangled)
-		skip(); /* no C++ runtime here */
+		skip(); /* this machine has no C++ runtime */
 	assert_string_equal(first->demangled, "scale(double*, float)");
 	assert_int_equal(first->n_params, 2);
 	cxx_names_destroy(names);

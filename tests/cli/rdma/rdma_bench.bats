@@ -39,7 +39,7 @@ long_bench() {
 	background "$1" rdma bench --provider tcp --sizes 1M --time 60 "${@:2}"
 	client=$pid
 	until [[ $(readlink "/proc/$client/exe") == */gpuload ]]; do sleep 0.02; done
-	# SIGHUP: libfabric's psm provider catches SIGTERM for a moment, too
+	# Wait until the command handles SIGHUP (bit 0), not SIGTERM, which libfabric's psm provider also handles for a moment.
 	until (( 0x$(sed -n 's/^SigCgt:\t.*\(....\)$/\1/p' "/proc/$client/status") & 1 )); do sleep 0.02; done
 	peer=$(tr -d ' ' <"/proc/$client/task/$client/children")
 }

@@ -99,7 +99,7 @@ static void percentiles_are_right_to_one_percent(void **state)
 		seen = (double)rdma_histogram_at(h, 0.99);
 		assert_true(seen >= 0.99 * (double)ns && seen <= 1.01 * (double)ns);
 	}
-	rdma_histogram_add(h, UINT64_MAX); /* longer than any bucket */
+	rdma_histogram_add(h, UINT64_MAX); /* a latency greater than that of any bucket */
 	memset(h, 0, sizeof *h);
 	for (uint64_t i = 1; i <= 1000; i++)
 		rdma_histogram_add(&h[i % 2], i * 1000);
@@ -313,7 +313,7 @@ static void the_plot_has_one_curve_for_each_measured_value(void **state)
 	assert_non_null(strstr(o.at, "half a round trip, us"));
 	assert_non_null(strstr(o.at, "<title>this end, p50, 32K: 1.5 us</title>"));
 	assert_non_null(strstr(o.at, "<title>server, p99, 32K: 3 us</title>"));
-	assert_null(strstr(o.at, "<title>server, p50, 8: ")); /* not measured */
+	assert_null(strstr(o.at, "<title>server, p50, 8: ")); /* this percentile was not measured */
 	assert_null(strstr(o.at, "nan"));
 	out_free(&o);
 	r->n_rows = 0;

@@ -123,7 +123,7 @@ static void cpu_without_access_has_no_arrow(void **state)
 	s->kind = GPUL_MEM_DEVICE;
 	o = draw(s, map_draw_text);
 	assert_non_null(strstr(o.at, "│ CPU: no access         │   │"));
-	assert_non_null(strstr(o.at, "│──▶│")); /* the arrow of the GPU */
+	assert_non_null(strstr(o.at, "│──▶│")); /* the arrow to the GPU is the only one */
 	assert_null(strstr(strstr(o.at, "│──▶│") + 1, "│──▶│"));
 	out_free(&o);
 	o = draw(s, map_draw_svg);
@@ -138,7 +138,7 @@ static void hostile_type_names_do_not_break_the_picture(void **state)
 	struct out o;
 
 	(void)state;
-	memcpy(s->shape.dtype, "<&\"\x1b[2J", 8); /* fills all 8 bytes: no NUL */
+	memcpy(s->shape.dtype, "<&\"\x1b[2J", 8); /* fills all 8 bytes, so there is no NUL */
 	s->peers[0].pid = 0;
 	o = draw(s, map_draw_svg);
 	assert_null(strstr(o.at, "<&"));

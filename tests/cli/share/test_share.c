@@ -49,7 +49,7 @@ static void shapes_are_printed_with_gpuload_types(void **state)
 	shape = (gpul_ipc_shape){ .dtype = "<f8", .n_dims = GPUL_IPC_MAX_DIMS };
 	for (int i = 0; i < GPUL_IPC_MAX_DIMS; i++)
 		shape.dim[i] = UINT64_MAX;
-	assert_true(strlen(share_shape_text(&shape, buf)) < SHARE_SHAPE_BYTES - 1); /* not cut */
+	assert_true(strlen(share_shape_text(&shape, buf)) < SHARE_SHAPE_BYTES - 1); /* the text is not truncated */
 	shape.n_dims = 0;
 	assert_string_equal(share_shape_text(&shape, buf), "bytes");
 }

@@ -21,7 +21,7 @@
 struct tree {
 	gpul_type type;
 	const unsigned char *data;
-	size_t count, chunk; /* chunk: index of the chunk's first element */
+	size_t count, chunk; /* chunk: index of the first element of the current chunk */
 };
 
 /* Return the element at a position that counts down the first column, then down the second, and so on. */

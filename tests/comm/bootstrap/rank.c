@@ -1,7 +1,7 @@
 /* rank.c — a program that the tests start as a rank, or as the launcher of ranks.
  *
- *     rank meet                    meet, exchange the ranks' numbers, print one line
- *     rank stay                    meet, print "ready", exchange blocks until another rank ends
+ *     rank meet                    gpul_boot_open(), exchange the ranks' numbers, print one line
+ *     rank stay                    gpul_boot_open(), print "ready", exchange blocks until another rank ends
  *     rank launch N [ARGUMENT...]  start ARGUMENT... as N ranks; print the launcher's message */
 #include <stdio.h>
 #include <stdlib.h>

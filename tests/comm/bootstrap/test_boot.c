@@ -1,4 +1,4 @@
-/* test_boot.c — the meeting and the exchanges of ranks that are threads of one process. */
+/* test_boot.c — gpul_boot_open() and the exchanges, with ranks that are threads of one process. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -133,7 +133,7 @@ static gpul_status exchange_closed_file(const gpul_comm_job *job, void *arg, gpu
 	gpul_status st = gpul_boot_open(job, RANKS_LONG_MS, &b, err);
 
 	(void)arg;
-	memset(all, -1, sizeof all); /* rank 1 can fail before the other ranks have opened the boot */
+	memset(all, -1, sizeof all); /* on the other ranks, gpul_boot_open() fails if rank 1 has already failed */
 	if (!st)
 		st = gpul_boot_exchange_fds(b, &mine, 1, all, RANKS_LONG_MS, err);
 	for (int r = 0; r < job->size; r++)
@@ -202,7 +202,7 @@ static void a_rank_without_room_for_descriptors_fails_all_ranks(void **state)
 	ranks_unshare(ends, 3 * sizeof *ends);
 }
 
-/* ---- one name, several meetings --------------------------------------------------------------------------------- */
+/* ---- one name of a job, used several times ---------------------------------------------------------------------- */
 
 static gpul_status meet_often(const gpul_comm_job *job, void *arg, gpul_error *err)
 {

@@ -1,4 +1,5 @@
-/* test_hello.c — strangers, wrong ranks and wrong versions connect to rank 0, or play rank 0. */
+/* test_hello.c — strangers (clients that are not ranks of the job) and ranks with a wrong number or version connect to rank 0, or
+ * pretend to be rank 0. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -151,7 +152,7 @@ static void expect_refusal(int fd, const char *text)
 	close(fd);
 }
 
-/* ---- strangers: dropped, and the meeting goes on ---------------------------------------------------------------- */
+/* ---- strangers: rank 0 drops their connections, and the ranks meet -------------------------------------------------- */
 
 static void strangers_do_not_disturb_the_meeting(void **state)
 {
@@ -321,7 +322,7 @@ static void a_second_rank_0_is_refused(void **state)
 
 	(void)state;
 	start_rank(&zero, &job, 0);
-	guest = connect_to(&job); /* after this, rank 0 is listening */
+	guest = connect_to(&job); /* when this connection exists, rank 0 is listening */
 	start_rank(&again, &job, 0);
 	snprintf(text, sizeof text, "rank 0 of job %s is already process %d: give each process its own rank", job.name, (int)getpid());
 	expect_failure(&again, text);

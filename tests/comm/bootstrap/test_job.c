@@ -1,4 +1,4 @@
-/* test_job.c — the variables of the launchers, and errors in them. */
+/* test_job.c — the environment variables of the launchers, and errors in them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -87,7 +87,7 @@ static void finds_the_job_of_each_launcher(void **state)
 		{ SLURM "PMIX_RANK=1 PMIX_NAMESPACE=slurm.pmix.812.2 SLURM_NTASKS=4", 1, 4, "pmix", "pmix-" },
 		{ SLURM TORCH "RANK=2 WORLD_SIZE=3", 2, 3, "torchrun", "torchrun-" },
 		{ TORCH "RANK=2 WORLD_SIZE=3 PMIX_RANK=1 PMIX_NAMESPACE=a", 2, 3, "torchrun", "torchrun-" }, /* torchrun started by srun */
-		/* in srun --pty bash, in a script of sbatch, in the shell of salloc */
+		/* the variables in srun --pty bash, in a script of sbatch, and in the shell of salloc */
 		{ "SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=1 SLURM_JOB_ID=812 SLURM_STEP_ID=2", 0, 1, "single", "single-" },
 		{ "SLURM_PROCID=0 SLURM_NTASKS=4 SLURM_JOB_ID=812", 0, 1, "single", "single-" },
 		{ "SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=4 SLURM_JOB_ID=812 SLURM_STEP_ID=4294967290", 0, 1, "single", "single-" },

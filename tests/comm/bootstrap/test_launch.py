@@ -19,7 +19,7 @@ def alive(pid):
 
 
 def children(pid):
-    """The child processes of a process."""
+    """Return the child processes of a process."""
     found = []
     for path in glob.glob("/proc/[0-9]*/stat"):
         try:
@@ -58,7 +58,7 @@ class Launcher(unittest.TestCase):
                                 **{"stdin": subprocess.DEVNULL, **options})
 
     def end(self, p, given=None):
-        """(exit status, standard output, standard error) of a launcher."""
+        """Wait for a launcher; return (exit status, standard output, standard error)."""
         out, err = p.communicate(given, timeout=LONG)
         return p.returncode, out, err
 
@@ -66,7 +66,7 @@ class Launcher(unittest.TestCase):
         return self.end(self.start(n, "sh", "-c", script, grace_ms=grace_ms, stdin=subprocess.PIPE), given)
 
     def lines(self, p, n):
-        """The first n lines of a launcher's standard output."""
+        """Return the first n lines of a launcher's standard output."""
         return [p.stdout.readline().split() for _ in range(n)]
 
 

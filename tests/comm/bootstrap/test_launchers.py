@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Ranks that another launcher has started: mpirun, torchrun's variables; also in a container without /dev/shm."""
+"""Ranks started by mpirun, or with the variables that torchrun sets; also in a container without /dev/shm."""
 import os, shutil, socket, subprocess, sys, tempfile, unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
@@ -17,7 +17,7 @@ class Launchers(unittest.TestCase):
         self.folder = tempfile.TemporaryDirectory()
         self.env = {k: v for k, v in os.environ.items() if not k.startswith(OURS)}
         self.env["GPULOAD_RUNTIME_DIR"] = f"{self.folder.name}/run"
-        # Of two mpirun of Open MPI 4 that make one folder at the same time, one fails.
+        # If two mpirun of Open MPI 4 create the same folder at the same time, one of them fails.
         self.env["OMPI_MCA_orte_tmpdir_base"] = self.folder.name
         with open(f"{self.folder.name}/leaks", "w", encoding="utf-8") as f:  # for builds with AddressSanitizer
             f.write("leak:libpmix.so\n")
@@ -39,7 +39,7 @@ class Launchers(unittest.TestCase):
         return self.run_command("mpirun", *root, "--oversubscribe", "-n", str(n), *argv, **env)
 
     def start_torchrun(self, n, ranks, each=lambda r: {}, **env):
-        """Start ranks with the variables of torchrun; [(status, standard output, standard error)]."""
+        """Start ranks with the variables of torchrun; return [(status, standard output, standard error)]."""
         job = {"WORLD_SIZE": str(n), "LOCAL_WORLD_SIZE": str(n), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500",
                "TORCHELASTIC_RUN_ID": "none", "TORCHELASTIC_RESTART_COUNT": "0", **env}
         started = [subprocess.Popen([RANK, "meet"], env={**self.env, **job, "RANK": str(r), "LOCAL_RANK": str(r), **each(r)}, text=True,
@@ -96,7 +96,7 @@ class Torchrun(Launchers):
         self.assertTrue(err.startswith("rank: GPULOAD_COMM_SECRET is not set: ranks on several machines need a common secret"), err)
 
     def store_with_a_free_port_beside(self):
-        """A socket that listens as torchrun's own store does, on MASTER_PORT; the next port is free."""
+        """Return a socket that listens on MASTER_PORT, as torchrun's own store does; the next port is free."""
         while True:
             with socket.socket() as beside:
                 beside.bind(("127.0.0.1", 0))

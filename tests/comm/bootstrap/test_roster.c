@@ -1,5 +1,4 @@
-/* test_roster.c — the watch over the ranks: processes are killed, stopped or replaced, or fail,
- * and all others detect it. */
+/* test_roster.c — processes of ranks are killed, stopped or replaced, or fail, and all other ranks detect it. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -20,7 +19,7 @@
 
 enum { N_RANKS = 4, LONG_MS = 20000 };
 
-/* What the ranks report, in memory that they share with the test. */
+/* The reports of the ranks, in memory that they share with the test. */
 struct seen {
 	_Atomic int n_ready;
 	_Atomic bool go;
@@ -29,14 +28,14 @@ struct seen {
 	struct rank_end ends[N_RANKS];
 };
 
-/* A test: which rank acts after the meeting, and what it does. */
+/* A test case: one rank, the actor, calls act() when all ranks are ready. */
 struct scene {
 	struct seen *seen;
 	int actor;
-	void (*act)(gpul_boot *b); /* the actor's action when all ranks are ready */
+	void (*act)(gpul_boot *b);
 };
 
-/* The argument of the callback. */
+/* The argument of the callback note_event(). */
 struct to {
 	struct seen *seen;
 	int rank;
@@ -321,8 +320,7 @@ static void a_stopped_rank_is_named(void **state)
 	ranks_unshare(s, sizeof *s);
 }
 
-/* Rank 1 is stopped by the test; rank 0, whose calls have no time-out, starts a barrier and
- * detects that rank 1 is silent. */
+/* Rank 1 is stopped by the test; rank 0, whose calls have no time-out, starts a barrier and detects that rank 1 is silent. */
 static gpul_status notice_silence(const gpul_comm_job *job, void *arg, gpul_error *err)
 {
 	struct stop *s = arg;
@@ -364,8 +362,7 @@ static void a_limit_of_silence_ends_a_call_without_a_time_out(void **state)
 	ranks_unshare(s, sizeof *s);
 }
 
-/* Rank 1 enters each barrier except the last one.  Each barrier has a long time-out of its own,
- * but all of them together have a short one. */
+/* Rank 1 enters each barrier except the last one.  Each barrier has a long time-out, but all barriers together have a short one. */
 static gpul_status meet_within_a_limit(const gpul_comm_job *job, void *arg, gpul_error *err)
 {
 	gpul_boot *b = NULL;

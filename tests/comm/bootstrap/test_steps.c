@@ -1,8 +1,7 @@
 /* test_steps.c — a rank is killed at each of its system calls, and each of its system calls fails in turn.
  *
- * This program's versions of the system calls count the calls of the victim's main thread (the linker prefers them to
- * libc's).  The test's process plays the launcher: it reports the death of the victim, so that
- * no rank waits for a rank that never arrived. */
+ * This program's versions of the system calls count the calls of the victim's main thread (the linker prefers them to libc's).  The test's
+ * process does the launcher's work: it reports the death of the victim, so that no rank waits for a rank that never arrived. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -219,8 +218,7 @@ static void check_others(const struct plan *p, const struct rank_end *ends)
 			fail_msg("rank %d, %s %d of rank %d: %s", r, *p->reached, p->nth, p->victim, ends[r].err.text);
 }
 
-/* Test the victim's first step, then its second, and so on, until the victim completes without
- * reaching the step; returns the number of steps. */
+/* Test the victim's first step, its second, and so on, until the victim completes before the step; returns the number of steps. */
 static int each_step(int victim, int error)
 {
 	struct {

@@ -20,8 +20,7 @@ HANGS_S = 120
 
 
 class Cut:
-    """The parameters of the rounds, and the library's announced times: lost_ms until a silent
-    host is lost, create_ms for all ranks to arrive."""
+    """The parameters of the rounds, and the library's limits: lost_ms until a silent host is lost, create_ms until all ranks must arrive."""
 
     def __init__(self, hosts, seed, lost_ms=2000, create_ms=6000, earliest_s=0.0, latest_s=3.0, delay_ms=50, grace_s=3.0):
         self.hosts, self.dice, self.delay_ms, self.grace_s = hosts, random.Random(seed), delay_ms, grace_s
@@ -29,7 +28,7 @@ class Cut:
         self.lost_ms, self.create_ms = lost_ms, create_ms
 
     def limit_s(self, phase):
-        """Until all ranks have ended; while the hosts meet, for the whole time of the meeting.  grace_s: for starting and leaving."""
+        """Return the time after which all ranks must have ended: lost_ms or, if the cut was during gpul_comm_create(), at least create_ms."""
         notice = self.lost_ms / 1000 + 1
         return (max(notice, self.create_ms / 1000 + 1) if phase in ("start", "create") else notice) + self.grace_s
 

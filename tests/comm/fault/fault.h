@@ -18,7 +18,7 @@ enum { MOST_RANKS = 8, TEXT_BYTES = 400 };
 /* The victim's action. */
 enum deed {
 	DEED_NOTHING,      /* no victim: all ranks work for a number of cycles */
-	DEED_IS_KILLED,    /* SIGKILL from outside */
+	DEED_IS_KILLED,    /* SIGKILL by another process, at any time */
 	DEED_KILLS_ITSELF, /* SIGKILL at a step, by the victim itself */
 	DEED_IS_STOPPED,   /* SIGSTOP, and SIGCONT when the others have ended */
 	DEED_EXITS,        /* exit(0) without gpul_comm_destroy() */

@@ -22,7 +22,7 @@ static const bool has_thread_sanitizer = false;
 #endif
 
 static gpul_driver table, below; /* below: the driver; table: a copy with counted calls, one of which can fail */
-static unsigned n_until_failure; /* which of the following calls fails, from 1; 0: none */
+static unsigned n_until_failure; /* the call with this number, from 1, fails; 0: none */
 
 static bool fails_now(void)
 {
@@ -142,8 +142,8 @@ static void find_leaks(struct worker *w, const struct counts *before)
 {
 	char text[FAULT_TEXT];
 
-	if (w->s->deed == DEED_FAULTS &&
-	    w->rank == w->s->victim) /* do not check for leaks, because after a kernel's error no memory can be freed */
+	/* After a kernel's error no memory can be freed, so do not check for leaks. */
+	if (w->s->deed == DEED_FAULTS && w->rank == w->s->victim)
 		return;
 	if (!w->o->complaint[0] && !counts_same(before, text))
 		(void)snprintf(w->o->complaint, sizeof w->o->complaint, "left after '%.160s': %.180s", w->o->failure.text, text);

@@ -28,7 +28,7 @@ static bool contains(const char *text, const char *fmt, ...)
 	return strstr(text, part) != NULL;
 }
 
-/* True if the text names the victim and, if the victim had arrived at the meeting, its process. */
+/* True if the text names the victim and, if the victim had connected to rank 0, its process. */
 static bool names_victim(const struct shared *s, const char *text)
 {
 	return contains(text, "rank %d (pid %d)", s->victim, (int)s->ranks[s->victim].pid) ||
@@ -43,8 +43,7 @@ static bool is_right(const struct shared *s, int r, bool right, char text[TEXT_B
 				 (int)o->failure.cause, o->failure.rank, o->text);
 }
 
-/* A rank may still be in gpul_comm_create() when the failure occurs; then it has no
- * communicator to query. */
+/* A rank may still be in gpul_comm_create() when the failure occurs; then it has no communicator to query. */
 static bool all_others_blame(const struct shared *s, enum gpul_comm_cause cause, const char *part, char text[TEXT_BYTES])
 {
 	for (int r = 0; r < s->n_ranks; r++) {
@@ -82,7 +81,7 @@ static bool victim_was_killed(const struct shared *s, char text[TEXT_BYTES])
 	return victim_died(s, text);
 }
 
-/* The other ranks wait for the victim in a kernel, in a gpul_boot_* call, or in the meeting.  The victim itself ends after SIGCONT. */
+/* The other ranks wait for the victim in a kernel, or in a gpul_boot_* call.  The victim itself ends after SIGCONT. */
 static bool victim_was_stopped(const struct shared *s, char text[TEXT_BYTES])
 {
 	for (int r = 0; r < s->n_ranks; r++) {

@@ -1,11 +1,11 @@
-/* stay.c — one rank of a job that another program has started, for example over two hosts: it
- * repeatedly creates a communicator, makes calls and destroys it, until a call fails.
+/* stay.c — one rank of a job that another program has started, for example over two hosts: it repeatedly creates a communicator, makes
+ * calls and destroys it, until a call fails.
  *
  *     stay [--seed N] [--cycles N] [--timeout-ms N] [--create-ms N] [--victim RANK --at-step N]
  *
- * The seed is the same for all ranks.  The victim kills itself at its N-th call of the library.  The last line of standard output has the
- * phase of the rank and the error.  A line "complaint: ..." reports a leak, or a later call with another error.  Exit status: 0 all
- * cycles have ended, 1 a call has failed, 3 a complaint. */
+ * The seed is the same for all ranks.  The victim kills itself at its N-th call of the library.  The last line of standard output has
+ * the phase of the rank and the error.  A line "complaint: ..." reports a leak, or a later call with another error.  Exit status: 0: all
+ * cycles have ended; 1: a call has failed; 3: a complaint. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>

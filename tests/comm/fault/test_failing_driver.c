@@ -1,5 +1,5 @@
-/* test_failing_driver.c — each driver call of a communicator fails in turn: nothing may leak.  One rank, because the fake driver
- * serves one thread. */
+/* test_failing_driver.c — each driver call of a communicator fails in turn: nothing may leak.  There is one rank, because
+ * only one thread may use the fake driver. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

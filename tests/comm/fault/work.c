@@ -201,8 +201,8 @@ static gpul_status abort_own_kernel(struct worker *w, gpul_error *err)
 	return st;
 }
 
-/* Call a collective; or receive from the previous rank, then send to the next.  As the victim makes no call, all other ranks wait, most
- * of them indirectly. */
+/* Call a collective; or receive from the previous rank, then send to the next.  Because the victim makes no call, all other ranks wait for
+ * it, most of them indirectly. */
 static gpul_status pass_on(struct worker *w, gpul_error *err)
 {
 	const int next = (w->rank + 1) % w->n_ranks, before = (w->rank + w->n_ranks - 1) % w->n_ranks;

@@ -1,8 +1,8 @@
 /* test_arrivals.c — steps that arrive in device memory: the kernel sees them only after the flush.
  *
- * Two proxies in one process, connected by the send path; the test's thread plays the kernels.  CPU memory is registered as device
- * memory that needs a flush, and a table in front of the backend (rdma/backend/backend.h) delays flushes, watches them, or lets them
- * fail.  $GPULOAD_TEST_BACKEND chooses the fabric. */
+ * Two proxies in one process are connected by rdma/; the test's thread does what kernels do.  CPU memory is registered as device memory
+ * that needs a flush, and the test replaces functions of the backend (rdma/backend/backend.h) to delay flushes, to observe them, or to
+ * make them fail.  $GPULOAD_TEST_BACKEND chooses the fabric. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -41,7 +41,7 @@ struct end {
 static struct two_ends ends;
 static struct end end[2];
 
-/* ---- the backend's front: flushes of end 0 ---------------------------------------------------------------------------- */
+/* ---- the replaced functions of the backend: flushes of end 0 ------------------------------------------------------------ */
 
 static struct {
 	gpul_rdma_backend table;
@@ -49,10 +49,10 @@ static struct {
 	atomic_bool hold, fail;
 	atomic_uint n_held, n_polls, n_flushes, n_too_early;
 	uint64_t id;                             /* id of the flush that the test holds back; at most one */
-	uint64_t covered[BLOCKS], shown[BLOCKS]; /* steps announced when the flush in flight, and when the last ended one, was posted */
+	uint64_t covered[BLOCKS], shown[BLOCKS]; /* announced steps when the flush in flight, and when the last ended flush, was posted */
 } front;
 
-/* Check that no tail is beyond the steps whose flush has ended. */
+/* Check that no tail counts a step whose flush has not ended. */
 static void check_tails(void)
 {
 	for (unsigned b = 0; b < BLOCKS; b++)

@@ -1,4 +1,5 @@
-/* test_grants.c — tests the grants by which a receiver limits its window, and simulates senders, network and kernels in random orders. */
+/* test_grants.c — the grants by which a receiver limits the bytes in flight to its window; simulates senders, network and kernels in
+ * random orders. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -154,8 +155,8 @@ static void absurd_words_do_no_harm(void **state)
  * sender's kernels). */
 struct sim_channel {
 	uint64_t head, tail, sent, posted;
-	uint64_t asked, granted;                                      /* values of the words that were sent */
-	uint64_t asks, grants;                                        /* values of the words that have arrived */
+	uint64_t asked, granted; /* sent values of the sender's request word and of the receiver's grant word */
+	uint64_t asks, grants;   /* values of these two words that have arrived */
 	uint32_t bytes[GPUL_COMM_STEPS], free_bytes[GPUL_COMM_STEPS]; /* for each step in flight */
 };
 

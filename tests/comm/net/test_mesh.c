@@ -162,7 +162,7 @@ static uint16_t find_listener(void)
 	return 0;
 }
 
-/* Connect to a port, and send nothing, half a frame, or a frame of a client that has no secret or another one. */
+/* Connect to a port, and send nothing, half a frame, or a frame of a client without a secret or with a wrong secret. */
 static int connect_stranger(uint16_t port, int kind)
 {
 	static const gpul_rdma_frame_type types[] = { GPUL_RDMA_HELLO, GPUL_RDMA_IDENTIFY, GPUL_RDMA_PROOF };

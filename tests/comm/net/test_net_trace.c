@@ -1,5 +1,4 @@
-/* test_net_trace.c — the events of the proxy: each put once, from its start to its end, in
- * bounded memory. */
+/* test_net_trace.c — the trace of a proxy has one event for each put, from its start to its end, in bounded memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -87,7 +86,7 @@ static void nothing_is_recorded_while_the_trace_is_off(void **state)
 	assert_int_equal(gpul_net_trace_start(&trace, 0, NULL), GPUL_EINVAL);
 }
 
-/* A put that starts before the trace and ends in it is not recorded, although its entry in the ring of flights is used again later. */
+/* A put that starts before the trace and ends during it is not recorded, although a later put uses its entry of the ring `pending`. */
 static void a_put_that_began_before_the_trace_is_left_out(void **state)
 {
 	(void)state;

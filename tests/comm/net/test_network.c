@@ -76,7 +76,7 @@ static void several_queue_pairs_keep_the_order_of_a_channel(void **state)
 	run_ranks(3, &options, all_calls, NULL);
 }
 
-/* Two slots for all senders together: each step of more than 213 bytes waits for a grant. */
+/* The window has two slots for all senders together, so each step of more than 213 bytes waits for a grant. */
 static void every_call_is_right_in_the_smallest_window(void **state)
 {
 	gpul_comm_options options = over(&tcp);
@@ -197,8 +197,7 @@ static void ranks_of_one_host_use_memory(void **state)
 	run_ranks_on_hosts(4, 2, &options, mixed_pairs, NULL);
 }
 
-/* Make calls as a program does: the plan chooses the algorithm, and repeated calls
- * become graphs. */
+/* Make calls as a program does: the plan chooses the algorithm, and repeated calls become graphs. */
 static void planned_calls(struct rank *r, void *arg)
 {
 	const struct collective sum = { .call = GPUL_COMM_ALLREDUCE, .dtype = GPUL_COMM_I32, .count = 3000 };

@@ -21,7 +21,7 @@ class Nics(unittest.TestCase):
         cls.port = 29700
 
     def run_job(self, layout, nics, *options):
-        """A call of a job; nics: of each host.  Returns the exit statuses, and the output of the ranks."""
+        """Run one call as a job; nics: the NICs of each host.  Return the exit statuses and the output of the ranks."""
         type(self).port += 1
         job = dict(GPULOAD_COMM_SIZE=str(len(layout)), GPULOAD_COMM_JOB=f"nics-{self.hosts.tag}-{self.port}", GPULOAD_COMM_SECRET="a secret of the tests",
                    GPULOAD_COMM_ADDRESS=f"10.99.77.1:{self.port}")

@@ -4,12 +4,12 @@
  *                 [--call NAME] [--algo NAME] [--proto NAME] [--transport NAME] [--gpu-direct yes|no] [--nic NAME,...]
  *                 [--threads | --netns A,B --address IP | --host 0|1 --address IP]
  *
- * Case K of seed S is always the same: size, offsets, type, operation, ranks, protocol, algorithm, transport, in place.  The
- * BATCH_CASES cases from a multiple of BATCH_CASES on share one communicator.  With --netns the ranks are on two hosts, network
- * namespaces of ip-netns(8), in turn; IP is an address of the first one.  --nic: the NICs of all ranks.  With --host 0 this
- * program starts the even ranks only; another one, on another machine, starts the others by --host 1, with the same options else; IP is an
- * address of the first one.  With --threads the ranks are threads of this process, whose kernels run at once on one GPU.  A failure
- * prints the commands that run the case alone, and with the cases before it. */
+ * Case K of seed S is always the same: size, offsets, type, operation, ranks, protocol, algorithm, transport, in place.  The BATCH_CASES
+ * cases from a multiple of BATCH_CASES on share one communicator.  With --netns the ranks are alternately on two hosts, which are
+ * network namespaces of ip-netns(8); IP is an address of host A.  --nic: the NICs of all ranks.  With --host 0 this program starts only
+ * the even ranks, and with --host 1 and the same other options, on a second machine, the odd ranks; IP is an address of the machine with
+ * --host 0. With --threads the ranks are threads of this process, whose kernels run at the same time on one GPU.  A failure prints the
+ * commands that run the case alone, and with the cases before it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>

@@ -48,7 +48,7 @@ def start(a, number):
 
 
 def kill_one(a, chance, number):
-    """(seconds until the last one has ended, the error or None)."""
+    """Return (seconds until the last rank has ended, the error or None)."""
     ranks = start(a, number)
     victim = chance.randrange(a.ranks)
     ranks[0].stdout.readline()  # all ranks have joined

@@ -1,4 +1,4 @@
-/* play.c — one rank plays the cases of a batch, and checks its own results. */
+/* play.c — one rank runs the cases of a batch, and checks its own results. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

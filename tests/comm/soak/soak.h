@@ -1,5 +1,4 @@
-/* soak.h — random calls of comm.h: the description of a case, and the functions
- * with which a rank plays it. */
+/* soak.h — random calls of comm.h: the description of a case, and the functions with which a rank runs it. */
 #ifndef GPULOAD_TESTS_COMM_SOAK_SOAK_H
 #define GPULOAD_TESTS_COMM_SOAK_SOAK_H
 
@@ -7,7 +6,7 @@
 
 enum { BATCH_CASES = 50, MAX_SOAK_RANKS = 8, MAX_MESSAGES = 12, GUARD_BYTES = 256, MAX_SHIFT = 17 };
 
-/* The limits from the command line. */
+/* The limits of the random choices, from the command line. */
 struct limits {
 	uint64_t seed;
 	int min_ranks, max_ranks;

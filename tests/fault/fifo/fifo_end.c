@@ -105,7 +105,7 @@ static gpul_status handle_items(void *context, gpul_fifo *fifo, const gpul_fifo_
 	return e->check.n_wrong ? gpul_fail(err, GPUL_EFORMAT, 0, "%s", e->check.wrong) : GPUL_OK;
 }
 
-/* A poll loop without the proxy, with a step between any two calls; it releases one lane after the other. */
+/* Poll, handle and release triggers without gpul_proxy, with a point (step.h) between any two calls; release one lane after the other. */
 static gpul_status poll_loop(struct fifo_end *e, gpul_error *err)
 {
 	gpul_status st = open_fifo(e, err);
@@ -332,7 +332,7 @@ bool fifo_pushed(struct fault *f, const struct child *kernels, bool aborts, stru
 {
 	struct note n = { .command = 'w', .value = aborts };
 
-	/* because the actor itself waits for FAULT_WAIT_MS */
+	/* twice the usual time, because the actor itself waits for up to FAULT_WAIT_MS */
 	if (!note_send(kernels->line, &n) || !note_receive(kernels->line, 2 * FAULT_WAIT_MS, &n))
 		return fault_failed(f, "'w': no answer");
 	if (!n.good)

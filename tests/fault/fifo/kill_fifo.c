@@ -109,7 +109,7 @@ static bool all_steps(struct fault *f, const struct fifo_step steps[], unsigned 
 	return true;
 }
 
-/* Run all steps: one round without a kill for the survivor, then a victim at each step. */
+/* Run one round without a kill, in which the survivor counts its resources, then kill a victim at each step. */
 static enum fault_verdict campaign(struct fault *f, const struct fifo_step steps[], unsigned n_steps, bool survivor_has_kernels,
 				   bool kill_at(struct fault *, const struct fifo_step *, unsigned, const struct child *))
 {
@@ -207,7 +207,7 @@ static bool kill_proxy_at(struct fault *f, const struct fifo_step *s, unsigned r
 
 	p.timeout_ns = 1000000ull * (unsigned)(end == TIMES_OUT ? fault_step_ms(f, SHORT_MS) : FAULT_WAIT_MS);
 	if (s->value == SERVE_SLEEPING)
-		p.flags |= FIFO_PUSH_SYNC_EACH; /* otherwise the proxy would never sleep */
+		p.flags |= FIFO_PUSH_SYNC_EACH; /* each push waits for the proxy, which would otherwise never sleep */
 	good = fifo_end_start(f, &s->step, &victim) && kill_while_serving(f, s, round, &victim, victim_owns, survivor, &p) &&
 	       (end == TAKEN_OVER ? take_over(f, survivor, &p) : pushed_as(f, survivor, &p, end)) && must(f, survivor, 'k', 0) &&
 	       clean(f, survivor);
@@ -249,7 +249,7 @@ static bool kill_while_pushing(struct fault *f, const struct fifo_step *s, unsig
 	if (!must(f, survivor, 's', s->value) || !note_send(survivor->line, noticed))
 		return false;
 	memcpy(push.text, &p, sizeof p);
-	if (s->command && note_send(victim->line, &push)) /* no answer: the victim may be killed before */
+	if (s->command && note_send(victim->line, &push)) /* do not wait for an answer, before which the victim may be killed */
 		note_send(victim->line, &wait);
 	if (s->step.point == from_outside)
 		kill_now(f, victim, round);

@@ -1,5 +1,4 @@
-/* hostile_clients.c — scenario: connections that send false data to an owner, and a bystander that must not
- * be affected.
+/* hostile_clients.c — scenario: connections that send false data to an owner, and a bystander that must not be affected.
  *
  * A trick connects to the owner and checks the reaction, usually a refusal with a reason.  At the end the
  * owner counts its descriptors, mappings and the reasons that it reported. */

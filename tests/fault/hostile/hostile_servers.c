@@ -1,10 +1,8 @@
-/* hostile_servers.c — scenario: an owner that sends false data to an attacher: each must be an error with a
- * reason, and leak nothing.
+/* hostile_servers.c — scenario: an owner that sends false data to an attacher: each must be an error with a reason, and leak nothing.
  *
  *     attacher (the library) ── connect, HELLO ──> liar ── a valid OFFER with one change ──> refused?
  *
- * A note 't' with a trick's number in value selects the liar's next trick, which it plays on the next
- * connection. */
+ * A note 't' with a trick's number in value selects the liar's next trick, which it plays on the next connection. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -497,7 +495,7 @@ static int liar_role(const struct fault *f, int line, const void *arg)
 
 /* ---- the scenario --------------------------------------------------------------------------- */
 
-/* True when an attacher of a liar can detach, whatever the liar sends. */
+/* True when an attacher can detach from the liar, the false owner, whatever the liar sends. */
 static bool detaches(struct fault *f, const struct child *attacher)
 {
 	struct note n;

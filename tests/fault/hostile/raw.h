@@ -20,7 +20,7 @@ bool raw_send(int s, const void *bytes, size_t n_bytes, const int *fds, size_t n
  * first descriptor or -1 (others are closed); fd NULL: all are closed. */
 ssize_t raw_receive(int s, void *bytes, size_t room, int *fd, int timeout_ms);
 
-/* True when the other side closes the connection within FAULT_WAIT_MS; a REFUSED that it sends before is stored. */
+/* True when the peer closes the connection within FAULT_WAIT_MS; *last: the REFUSED message that the peer sent before, if any. */
 bool raw_dropped(int s, struct wire_refused *last);
 
 /* Record the HELLO of a valid attacher and the OFFER of a valid owner, so that tests can send copies with a single changed field.

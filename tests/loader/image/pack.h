@@ -80,8 +80,7 @@ size_t pack_count(const gpul_images *list);
 /* Check that listing the images fails with this status and a message that contains `words`. */
 void pack_expect_refused(const pack *p, gpul_status st, const char *words);
 
-/* Open a source (a path or memory) and list its images; pack_images_close() closes both.  At most eight may be open at
- * a time. */
+/* Open a source (a path or memory) and list its images; pack_images_close() closes both.  At most eight may be open at a time. */
 gpul_status pack_images_open(const char *path, const gpul_progress *progress, const gpul_images **out, gpul_error *err);
 gpul_status pack_images_of(const void *bytes, size_t n_bytes, const char *name, const gpul_images **out, gpul_error *err);
 void pack_images_close(const gpul_images *list);

@@ -337,7 +337,7 @@ static void refuses_invalid_attributes(void **state)
 	forge_finish(&made);
 	refused("unknown format");
 	info = start_info();
-	forge_value(&made, info, 4, 0x17, 12); /* the attribute claims a payload of 12 bytes, but the section ends */
+	forge_value(&made, info, 4, 0x17, 12); /* the attribute claims a payload of 12 bytes, but the section ends before it */
 	forge_finish(&made);
 	refused("cut short");
 }

@@ -81,7 +81,7 @@ static void survives_a_cubin_truncated_at_any_byte(void **state)
 	(void)state;
 	make_texts();
 	for (size_t n_bytes = 0; n_bytes < made.n_bytes; n_bytes++) {
-		unsigned char *exact = malloc(n_bytes + 1); /* so that ASan detects a read beyond the end */
+		unsigned char *exact = malloc(n_bytes + 1); /* exactly this size, so that ASan detects a read beyond the end */
 		char *text = NULL;
 		size_t n;
 

@@ -47,7 +47,7 @@ static void refuses_a_fatbin_truncated_at_any_byte(void **state)
 
 	(void)state;
 	pack_fatbin_of(&p, &(pack_of){ 1, 80, 0, "-O3" }, ptx, sizeof ptx);
-	for (size_t n = 4; n < p.n; n++) { /* less than 4 bytes is not recognised as a fatbin */
+	for (size_t n = 4; n < p.n; n++) { /* fewer than 4 bytes are not recognised as a fatbin */
 		pack cut = { 0 };
 
 		pack_bytes(&cut, p.at, n);

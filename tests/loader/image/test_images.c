@@ -161,7 +161,7 @@ static void reads_target_and_options_of_ptx(void **state)
 	assert_int_equal(image->options_bytes, 20);
 	assert_int_equal(gpul_image_unpack(image, &u, NULL), GPUL_OK);
 	assert_int_equal(u.n_bytes, sizeof text - 1);
-	assert_string_equal(u.bytes, text); /* a NUL was appended */
+	assert_string_equal(u.bytes, text); /* gpul_image_unpack() has appended a NUL */
 	gpul_unpacked_free(&u);
 	pack_images_close(list);
 	pack_free(&p);

@@ -12,7 +12,7 @@ ENTRY = re.compile(r"Compiling entry function '(\S+)'.*?Function properties for 
 
 
 def parse_ptxas_output(text):
-    """{kernel: (registers, shared, stack, barriers)} from the output of ptxas -v; barriers is None if it does not print them (12.4)."""
+    """Parse the output of ptxas -v to {kernel: (registers, shared, stack, barriers)}; barriers: None if it does not print them (12.4)."""
     kernels = {}
     for name, stack, registers, rest in ENTRY.findall(text):
         shared, barriers = (re.search(rf"(\d+) {what}", rest) for what in ("bytes smem", "barriers"))
@@ -21,7 +21,7 @@ def parse_ptxas_output(text):
 
 
 def read(path):
-    """{kernel: (registers, shared, stack, barriers)} as gpuload reads them."""
+    """Return {kernel: (registers, shared, stack, barriers)} as gpuload reads them from a cubin."""
     r = subprocess.run([f"{BUILD}/tests/loader/image/print_kernels", path], capture_output=True, text=True)
     if r.returncode:
         raise AssertionError(r.stderr)

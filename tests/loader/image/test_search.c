@@ -61,7 +61,7 @@ static const gpul_images *search(const pack *data)
 
 	pack_elf(&p, (pack_section[]){ { ".rodata", 0, 0, data->at, data->n } }, 1);
 	list = pack_open(&p);
-	pack_free(&p); /* the callers compare only offsets and sizes */
+	pack_free(&p); /* the callers use the images' offsets and sizes, not their bytes */
 	return list;
 }
 
@@ -221,8 +221,7 @@ static void ignores_incomplete_images_in_plain_data(void **state)
 	}
 }
 
-/* Many fatbins, each of which contains all later entries.  The last entry is invalid, so a search takes quadratic
- * time. */
+/* Make many fatbins, each of which contains all later entries.  The last entry is invalid, so a naive search takes quadratic time. */
 static void refuses_data_crafted_to_waste_time(void **state)
 {
 	enum { N = 20000 };
@@ -232,11 +231,11 @@ static void refuses_data_crafted_to_waste_time(void **state)
 	for (size_t i = 0; i < N; i++) {
 		size_t at = pack_entry(&data, &(pack_of){ 2, 90, 0, NULL }, NULL, 0);
 
-		pack_set(&data, at + 48, 0xBA55ED50, 4); /* a fatbin header in unused words of the entry, */
+		pack_set(&data, at + 48, 0xBA55ED50, 4); /* a fatbin header in unused words of the entry */
 		pack_set(&data, at + 52, 1 | 16 << 16, 4);
-		pack_set(&data, at + 56, (N - i) * 64, 8); /* whose payload is everything that follows */
+		pack_set(&data, at + 56, (N - i) * 64, 8); /* the payload of this fatbin is everything that follows */
 	}
-	pack_zeros(&data, 64); /* an entry with a header of 0 bytes */
+	pack_zeros(&data, 64); /* the last entry: its header has 0 bytes, which is invalid */
 	pack_elf(&p, (pack_section[]){ { ".rodata", 0, 0, data.at, data.n } }, 1);
 	pack_expect_refused(&p, GPUL_EFORMAT, "looks like fatbins");
 	pack_free(&p);

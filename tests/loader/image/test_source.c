@@ -150,7 +150,7 @@ static void a_file_that_is_cut_is_reported_by_each_step(void **state)
 	gpul_source *s = open_archive(path);
 
 	(void)state;
-	assert_int_equal(truncate(path, 5000), 0); /* before its images are listed */
+	assert_int_equal(truncate(path, 5000), 0); /* the file shrinks before its images are listed */
 	assert_int_equal(gpul_source_images(s, NULL, &images, &err), GPUL_ESYS);
 	expect_cut(&err, path);
 	gpul_source_close(s);
@@ -160,7 +160,7 @@ static void a_file_that_is_cut_is_reported_by_each_step(void **state)
 	assert_int_equal(gpul_source_images(s, NULL, &images, NULL), GPUL_OK);
 	assert_int_equal(gpul_kernels_visit(images, NULL, count_kernels, &n_kernels, NULL, NULL), GPUL_OK);
 	assert_int_equal(n_kernels, 4000);
-	assert_int_equal(truncate(path, 5000), 0); /* before its kernels are read */
+	assert_int_equal(truncate(path, 5000), 0); /* the file shrinks before its kernels are read */
 	err = (gpul_error){ 0 };
 	assert_int_equal(gpul_kernels_visit(images, NULL, count_kernels, &n_kernels, NULL, &err), GPUL_ESYS);
 	expect_cut(&err, path);

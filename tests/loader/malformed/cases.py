@@ -28,7 +28,7 @@ GOOD = {  # Well-formed files must be listed; otherwise the cases below prove no
 
 
 def both(name, data, shows, word):
-    """Two cases with the same damaged fatbin: as a file, and in a shared library."""
+    """Return two cases with the same damaged fatbin: as a file, and in a shared library."""
     return [(f"{name}.fatbin", data, shows, word), (f"{name}.so", host(data), shows, word)]
 
 

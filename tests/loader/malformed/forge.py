@@ -145,7 +145,7 @@ def kernel_info(params=PARAMS):
 
 
 def cubin_sections(name="vecadd", params=PARAMS, info=None, symbol=None, **change):
-    """The sections of a cubin with one kernel.  change: _section_name={field: value}, where each "_" stands for "."."""
+    """The sections of a cubin with one kernel.  change: _section_name={field: value}, where each "_" means "."."""
     strings = b"\0" + name.encode() + b"\0"
     symbols = b"\0" * 24 + struct.pack("<IBBHQQ", *(symbol or (1, 0x12, 0x10, 6, 0, 128)))
     sections = [

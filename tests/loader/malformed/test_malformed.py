@@ -41,7 +41,7 @@ def command(how, folder, name):
 
 
 def run(folder, arguments):
-    """(exit status, stderr, peak memory in KB, seconds)"""
+    """Run gpuload; return (exit status, stderr, peak memory in KB, seconds)."""
     with tempfile.TemporaryFile() as err:
         start = time.monotonic()
         pid = os.fork()
@@ -85,7 +85,7 @@ class Malformed(unittest.TestCase):
         cls.temporary.cleanup()
 
     def complaint(self, how, name, shows, word):
-        """What is wrong with the result of one command; None: nothing."""
+        """Run one command; return what is wrong with its result, or None."""
         status, said, memory_kb, _ = run(self.folder, command(how, self.folder, name))
         # nvJitLink prints more lines itself.
         lines = [line for line in said.splitlines() if not line.startswith("error   : ")]

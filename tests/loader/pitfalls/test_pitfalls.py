@@ -153,7 +153,7 @@ class Pitfalls(unittest.TestCase):
 
 
 def libraries():
-    """Linker flags for the staged libgpuload, including those that it was built with (sanitizers)."""
+    """Return linker flags for the libgpuload of the build, including those of the sanitizers that it was built with."""
     path = f"{BUILD}/build.ninja" if os.path.exists(f"{BUILD}/build.ninja") else f"{ROOT}/build.ninja"
     with open(path, encoding="utf-8") as f:
         ldflags = re.search(r"^ldflags =(.*)$", f.read(), re.M)[1].split()

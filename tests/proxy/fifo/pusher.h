@@ -14,7 +14,7 @@
 #include "proxy/fifo.h"
 
 struct pusher {
-	struct gpul_trigger *slots; /* of this lane */
+	struct gpul_trigger *slots; /* the slots of this lane */
 	struct gpul_fifo_line *line;
 	uint64_t next, tail; /* the next position; positions below tail have been handled */
 	unsigned shift;

@@ -1,5 +1,4 @@
-/* test_fifo_hostile.c — a FIFO in which another process writes arbitrary values is refused, or handled without
- * invalid accesses.
+/* test_fifo_hostile.c — a FIFO in which another process writes arbitrary values is refused, or handled without invalid accesses.
  *
  * The area is on the heap without spare bytes, so that AddressSanitizer detects an access beyond its end. */
 #include <pthread.h>

@@ -85,7 +85,7 @@ static bool payload_is_visible(struct checker *c, unsigned thread, uint64_t numb
 	const uint64_t there = c->payload[(uint64_t)thread * (c->payload_mask + 1) + (number & c->payload_mask)];
 	const bool reused = c->payload_mask + 1 <= c->shape->slots / c->shape->lanes;
 
-	/* if `reused`, the thread may have written a later number to the same word */
+	/* reused: the thread may already have written a later number to the same word */
 	if (there == number + 1 || (reused && there > number && ((there - 1 - number) & c->payload_mask) == 0))
 		return true;
 	snprintf(c->text, sizeof(c->text), "thread %u's number %llu was pushed with release, but its payload is %llu", thread,

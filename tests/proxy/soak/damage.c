@@ -68,7 +68,7 @@ static void change(enum damage damage, struct checker *c, gpul_fifo_item *items,
 
 bool damage_do(enum damage damage, struct checker *c, gpul_fifo_item *items, unsigned *n)
 {
-	if (damage == NO_ANSWER && *n) { /* each thread that waits has only one trigger in flight, so it needs no pair of triggers */
+	if (damage == NO_ANSWER && *n) { /* needs no pair of triggers, because each waiting thread has only one trigger in flight */
 		c->forgets_answer = true;
 		return true;
 	}

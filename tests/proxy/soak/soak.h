@@ -47,7 +47,7 @@ struct checker {
 
 bool checker_open(struct checker *c, const struct shape *shape, uint64_t seed);
 void checker_close(struct checker *c);
-void checker_launch(struct checker *c);                                        /* a kernel starts: no thread has an earlier trigger in it */
+void checker_launch(struct checker *c); /* a kernel is launched: none of its threads has pushed yet */
 bool checker_take(struct checker *c, const gpul_fifo_item *items, unsigned n); /* false: text describes the error */
 /* Check that every thread's next number is `upto`, and that the kernel's results report `count` pushes per thread. */
 bool checker_end(struct checker *c, const uint64_t *results, uint64_t upto, uint64_t count);
@@ -78,7 +78,7 @@ struct soak {
 	uint64_t seed;
 };
 
-struct one; /* run.c */
+struct one; /* defined in run.c */
 
 struct run {
 	const struct soak *soak;

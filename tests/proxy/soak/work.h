@@ -34,7 +34,7 @@ struct soak_work {
 	unsigned long long *payload;     /* payload_mask + 1 words per thread; word n & payload_mask has n + 1 */
 	unsigned long long *answers;     /* one word per thread: n + 1 after number n has been handled */
 	unsigned long long *results;     /* two words per thread: gpul_fifo_result or SOAK_MISSED, number of pushes */
-	unsigned long long first, count; /* first number; how many numbers */
+	unsigned long long first, count; /* the first number of each thread; how many numbers it pushes */
 	unsigned long long timeout_ns, seed;
 	unsigned int payload_mask;
 	unsigned int shared;      /* 1: threads share the lane of their block; 0: each thread (or warp) owns a lane */

@@ -4,8 +4,7 @@
  *     exchange HOST[:PORT] [OPTION]...     connect
  *     exchange open [OPTION]...            open the device and register memory, nothing else
  *
- * Exit status: 0 if all data was right, or with --fault and --fails if the expected error
- * occurred in time. */
+ * Exit status: 0 if all data was right, or with --fault and --fails if the expected error occurred in time. */
 #include "tests/rdma/exchange/exchange.h"
 
 #include <getopt.h>
@@ -25,7 +24,7 @@ static struct {
 	const char *role, *listen, *disturb;
 	unsigned connections; /* number of simultaneous connections; `serve` ends after this many */
 	size_t bytes;         /* number of bytes that the command `open` registers */
-	bool fails;           /* the connections must fail, within the announced time after the disturbance */
+	bool fails;           /* the connections must fail, at most notice_ns after the command of --disturb */
 	int connect_ms;
 } set = {
 	.desc = { .device = { .gpu = -1, .gid_index = -1 } },
@@ -241,7 +240,7 @@ static void begun(void)
 	pthread_once(&once, start_disturber);
 }
 
-/* Check the result with --fails: the connection must have failed within the announced time after the disturbance. */
+/* Check the result with --fails: the connection must have failed, at most twice the time notice_ns after the command of --disturb. */
 static gpul_status judge_failure(const session *s, gpul_status st, const gpul_error *seen, gpul_error *err)
 {
 	const uint64_t now = gpul_clock_ns(), since = atomic_load(&disturbed_ns);

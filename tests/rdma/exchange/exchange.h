@@ -7,9 +7,8 @@
  *       note: checked  ───────> note: plan of the next round ...
  *       a planned fault <─────> the same fault                    faults.c
  *
- * Both ends know the plan, so both can compute the size, the place and the bytes of every
- * message.  The connecting side chooses the plan; the serving side receives it with the first
- * note. */
+ * Both ends know the plan, from which each can compute the size, the address and the bytes of every message.  The connecting side
+ * chooses the plan; the serving side receives it with the first note. */
 #ifndef GPULOAD_TESTS_RDMA_EXCHANGE_EXCHANGE_H
 #define GPULOAD_TESTS_RDMA_EXCHANGE_EXCHANGE_H
 
@@ -21,9 +20,8 @@ enum {
 	WINDOW = 4, /* items in flight, in each direction */
 	PUT_SLOTS = 8,
 	LANES = 4,
-	PAD = 256,           /* bytes between neighbouring buffers */
-	SPARE = 70000,       /* a buffer may be larger than its message by this number of
-				  * bytes */
+	PAD = 256,           /* bytes between adjacent buffers */
+	SPARE = 70000,       /* a buffer is at most this number of bytes larger than its message */
 	MULTI_BYTES = 65536, /* maximum size of a buffer of a multi-receive */
 	PUT_BYTES = 65536,
 	NOTE_TAG = 0x6e6f7465,
@@ -75,12 +73,12 @@ typedef enum note_kind { NOTE_HELLO = 1, NOTE_ROUND, NOTE_FAULT, NOTE_CHECKED, N
 /* A control message between the two processes. */
 typedef struct note {
 	uint32_t kind, deadline_ms;
-	plan plan;                    /* NOTE_HELLO: connection and max_bytes; NOTE_ROUND */
+	plan plan;                    /* NOTE_HELLO: only connection, max_bytes and n_items; NOTE_ROUND: all fields */
 	gpul_rdma_remote puts, words; /* NOTE_HELLO: memory into which the peer may put */
-	uint32_t fault, outstanding;  /* NOTE_FAULT */
+	uint32_t fault, outstanding;  /* NOTE_FAULT: the fault, and the kind of request that is outstanding when it occurs */
 } note;
 
-/* Words in the memory of this end that the peer raises by signals of puts. */
+/* Words in the memory of this end, to which the peer writes by the signals of its puts. */
 typedef struct words {
 	uint64_t steps[LANES]; /* for each lane: number of puts that have arrived */
 	uint64_t checked;      /* number of this end's puts that the peer has checked */
@@ -114,7 +112,7 @@ typedef struct session {
 	totals totals;
 } session;
 
-/* The plan of an end that connects. */
+/* What the connecting end shall do. */
 typedef struct wishes {
 	uint64_t seed, max_bytes;
 	uint32_t n_items, n_puts, rounds;
@@ -138,10 +136,10 @@ gpul_rdma_buffer buffer_in(const memory *m, uint64_t offset, uint64_t bytes, uin
 /* Yield the CPU at intervals, because the peer may need it. */
 void relax(unsigned *turns, bool idle);
 
-/* ---- messages.c, puts.c: what runs at the same time in a round -------------------------------------------------- */
+/* ---- messages.c, puts.c: sends, receives and puts, which run at the same time in a round ------------------------- */
 
 typedef struct sends {
-	uint32_t begun, ended; /* numbers of items */
+	uint32_t begun, ended; /* numbers of items whose requests have begun, or ended */
 	gpul_rdma_request requests[WINDOW][GPUL_RDMA_MAX_PARTS];
 	unsigned n_requests[WINDOW]; /* number of requests that are posted for the item in each slot */
 	unsigned n_ended[WINDOW];
@@ -173,9 +171,9 @@ bool puts_done(const session *s, const put_stream *x);
 
 int fault_find(const char *name); /* -1: no such fault */
 void fault_list(char *out, size_t out_bytes);
-int outstanding_find(const char *name); /* -1: no such word */
-/* The connecting side begins a fault, of which session_server() learns by the note.  GPUL_OK: both the text and the time of the
- * failure were as expected. */
+int outstanding_find(const char *name); /* -1: no such kind of request */
+/* Cause a fault; the connecting side announces it by a NOTE_FAULT, with which session_server() calls fault_server().  GPUL_OK: the text
+ * and the time of the failure are as expected. */
 gpul_status fault_client(session *s, const wishes *w, gpul_error *err);
 gpul_status fault_server(session *s, const note *n, gpul_error *err);
 

@@ -1,4 +1,4 @@
-/* faults.c — one end makes an error, or ends; both must get the expected error in time. */
+/* faults.c — one end causes an error, closes the connection or dies; both ends must get the expected error in time. */
 #include "tests/rdma/exchange/exchange.h"
 
 #include <errno.h>
@@ -14,8 +14,7 @@
 enum { TAG = 7, WRONG_TAG = 8, BYTES = 100, SHORT_BYTES = 50, FAULT_MS = 300, LAST_MS = 5 };
 enum fault { SHORT, WRONG, KEY, NO_RECEIVE, NO_SEND, CLOSE, KILL_SERVER, KILL_CLIENT };
 
-/* The error that each end must report: one of the texts between '|'.  "": any text.  NULL: this
- * end has no error. */
+/* The error that each end must report: one of the texts that '|' separates; "": any text; NULL: this end has no error. */
 static const struct {
 	const char *name, *client, *server;
 } faults[] = {

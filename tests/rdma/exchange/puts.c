@@ -1,8 +1,7 @@
-/* puts.c — put into the peer's memory and raise steps there; check the puts of the peer, and
- * acknowledge them.
+/* puts.c — put data and step counters into the peer's memory; check the puts of the peer, and acknowledge them.
  *
  *     put k ── data ──> slot k % 8             the peer's step k % 4 becomes k / 4 + 1
- *     own word `checked` <── k + 1             a put of nothing but a step, when put k has been checked */
+ *     own word `checked` <── k + 1             the peer puts only a step, after it has checked put k */
 #include "tests/rdma/exchange/exchange.h"
 
 #include <inttypes.h>
@@ -80,7 +79,7 @@ static gpul_status check_put(session *s, const plan *p, bool *did, gpul_error *e
 	return GPUL_OK;
 }
 
-/* Send the number of checked puts to the peer; one acknowledgement at a time. */
+/* Send the number of checked puts to the peer, with at most one acknowledgement in flight. */
 static gpul_status acknowledge(session *s, put_stream *x, bool *did, gpul_error *err)
 {
 	const gpul_rdma_put_desc put = { .signal = word_of(s, offsetof(words, checked)), .signal_value = s->puts_checked };

@@ -176,8 +176,7 @@ gpul_status session_client(session *s, const wishes *w, gpul_error *err)
 	n.kind = NOTE_END;
 	if (!st)
 		st = session_tell(s, &n, err);
-	/* The peer answers and then waits for the close, because the close could be detected
-	 * before the last message is read. */
+	/* The peer replies and then waits for the close, because it could detect the close before it reads the last message. */
 	return st ? st : session_hear(s, NOTE_CHECKED, &answer, err);
 }
 

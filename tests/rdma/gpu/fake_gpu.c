@@ -10,7 +10,7 @@ enum { MAX_STREAMS = 4, MAX_WAITING = 512 };
 
 struct fake_event {
 	int waiting;
-}; /* waiting: number of its records that have not been executed */
+}; /* waiting: number of cuEventRecord calls that have not been executed */
 
 struct work { /* a queued copy or cuEventRecord */
 	void *to;
@@ -26,7 +26,7 @@ struct fake_stream {
 };
 
 static fake_gpu state;
-static const gpul_driver *memory; /* the fake driver that this one extends */
+static const gpul_driver *memory; /* tests/fake's driver, to which this driver adds queues and segments */
 static struct fake_stream streams[MAX_STREAMS];
 
 fake_gpu *fake_gpu_state(void)

@@ -1,5 +1,5 @@
-/* fake_gpu.h — the failing driver with queues: the test decides when an asynchronous copy is
- * executed; GPU memory consists of segments, whose dma-bufs are memfds. */
+/* fake_gpu.h — tests/fake's failing driver with queues: the test decides when an asynchronous copy is executed; GPU memory consists of
+ * segments, whose dma-bufs are memfds. */
 #ifndef GPULOAD_TESTS_RDMA_GPU_FAKE_GPU_H
 #define GPULOAD_TESTS_RDMA_GPU_FAKE_GPU_H
 
@@ -20,8 +20,7 @@ typedef struct fake_gpu {
 	unsigned n_segments;
 	bool held; /* true: copies and events wait for fake_gpu_run(); false: they are executed immediately */
 	int n_event_queries, n_event_records, n_copies, n_exports;
-	CUresult export_result;           /* not 0: cuMemGetHandleForAddressRange fails with this
-					    * error */
+	CUresult export_result;           /* not 0: the error of cuMemGetHandleForAddressRange */
 	unsigned long long export_flags;  /* flags of the last export */
 	uint64_t export_at, export_bytes; /* range of the last export */
 	uint64_t dmabuf_bytes;            /* not 0: the size of every dma-buf */

@@ -16,7 +16,7 @@ bool open_gpu(void);
 #define MUST(call) must(drv->call, #call)
 void must(CUresult r, const char *what);
 
-gpul_mem *create_memory(gpul_mem_kind kind, size_t bytes); /* for device 0 */
+gpul_mem *create_memory(gpul_mem_kind kind, size_t bytes); /* creates memory of device 0 */
 int count_fds(void);                                       /* open descriptors of this process */
 
 #endif

@@ -1,5 +1,4 @@
-/* test_copies.c — the staging copies on a fake driver; the test decides when it executes
- * copies. */
+/* test_copies.c — the staging copies on a fake driver; the test decides when the driver executes copies. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -105,7 +104,7 @@ static void one_event_stands_behind_the_copies_of_one_post(void **state)
 	assert_int_equal(post(c, ops, 2), 2);
 	assert_int_equal(post(c, ops + 2, 2), 2);
 	assert_int_equal(fake_gpu_state()->n_event_records, 2);
-	fake_gpu_run(2); /* the two copies of the first post, not its event */
+	fake_gpu_run(2); /* executes the two copies of the first post, but not its event */
 	queries = fake_gpu_state()->n_event_queries;
 	assert_int_equal(poll_copies(c, ids, 8), 0);
 	assert_int_equal(fake_gpu_state()->n_event_queries, queries + 1); /* poll queries only the oldest event */
@@ -113,8 +112,7 @@ static void one_event_stands_behind_the_copies_of_one_post(void **state)
 	assert_int_equal(poll_copies(c, ids, 1), 1);
 	assert_int_equal(ids[0], 100);
 	queries = fake_gpu_state()->n_event_queries;
-	assert_int_equal(poll_copies(c, ids, 1), 1); /* reported without querying the driver
-						       * again */
+	assert_int_equal(poll_copies(c, ids, 1), 1); /* needs no further query */
 	assert_int_equal(ids[0], 101);
 	assert_int_equal(fake_gpu_state()->n_event_queries, queries);
 	fake_gpu_run(9);
@@ -140,10 +138,9 @@ static void starts_at_most_one_copy_for_each_stage(void **state)
 	ops[STAGES + 1] = copy_of(c, GPUL_RDMA_OP_COPY_IN, STAGES, 8);
 	assert_int_equal(post(c, ops, STAGES + 2), STAGES);
 	assert_int_equal(post(c, ops + STAGES, 2), 0);
-	assert_int_equal(post(c, ops + STAGES + 1, 1), 1); /* the stages of the other direction are free */
+	assert_int_equal(post(c, ops + STAGES + 1, 1), 1); /* accepted, because this direction has its own stages */
 	fake_gpu_run(9);
-	assert_int_equal(post(c, ops + STAGES, 1), 0); /* there is room again only after poll has
-							     * reported */
+	assert_int_equal(post(c, ops + STAGES, 1), 0); /* poll has not reported the copies yet */
 	assert_int_equal(poll_copies(c, ids, 8), STAGES + 1);
 	assert_int_equal(post(c, ops + STAGES, 1), 1);
 	assert_int_equal(post(c, ops, 0), 0);
@@ -205,7 +202,7 @@ static void refuses_operations_that_are_not_its_own(void **state)
 		else if (i == 1)
 			op.local -= ALL_BYTES;
 		else if (i == 2)
-			op.local += STAGE_BYTES - 63; /* ends one byte after the stage */
+			op.local += STAGE_BYTES - 63; /* the copy ends one byte past the stage */
 		else if (i == 3)
 			op.bytes = STAGE_BYTES + 1;
 		else

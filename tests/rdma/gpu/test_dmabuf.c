@@ -1,5 +1,4 @@
-/* test_dmabuf.c — tests on a fake driver: the kind of memory of an address, and exports as
- * dma-buf. */
+/* test_dmabuf.c — tests on a fake driver: the kind of memory of an address, and exports as dma-buf. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -126,7 +125,7 @@ static void exports_whole_pages_and_the_offset(void **state)
 static void exports_each_allocation_by_itself(void **state)
 {
 	const int fds = count_fds();
-	const gpul_driver *drv = with_segments(4); /* 1, 2, 3 and 4 grains */
+	const gpul_driver *drv = with_segments(4); /* allocations of 1, 2, 3 and 4 times GRAIN bytes */
 	gpul_rdma_dmabuf d[GPUL_RDMA_MAX_PIECES];
 	const uint64_t bytes = 6 * (uint64_t)GRAIN;
 	unsigned n = 0;

@@ -1,12 +1,12 @@
-/* so_devices.c — a libibverbs for listings: some devices with attributes, ports and GIDs, and a call that can be made to fail.
+/* so_devices.c — a fake libibverbs with some devices, their attributes, ports and GIDs; the test can make any call fail.
  *
- *     mlx5_0   InfiniBand, 400 Gbit/s, by the functions of a new provider (struct verbs_context)
- *     mlx5_1   RoCE, two ports, the second down; by the functions that every provider has
+ *     mlx5_0   InfiniBand, 400 Gbit/s; its provider has the newer functions of struct verbs_context
+ *     mlx5_1   RoCE, two ports, the second down; its provider has only the functions that all providers have
  *     iw0      iWARP
  *     locked   cannot be opened: EACCES
  *
- * $FAKE_VERBS_DEVICES is the number of devices that exist, from the first; default: all.  Tests link nothing of this: they
- * set $GPULOAD_IBVERBS to its path. */
+ * $FAKE_VERBS_DEVICES: the list ends after this number of devices; default: all.  Tests do not link this library: they set
+ * $GPULOAD_IBVERBS to its path. */
 #if __has_include(<infiniband/verbs.h>)
 
 #include <arpa/inet.h>

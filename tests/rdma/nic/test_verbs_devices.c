@@ -61,7 +61,7 @@ static void lists_the_attributes_of_an_infiniband_device(void **state)
 	assert_int_equal(d->max_inline_bytes, 220);
 	assert_int_equal(number(d, "max_qp"), 131072);
 	assert_true(number(d, "max_mr_size") == UINT64_MAX);
-	assert_int_equal(number(d, "max_ah"), 0); /* the provider reports -1 */
+	assert_int_equal(number(d, "max_ah"), 0); /* 0, although the provider reports -1 */
 	assert_int_equal(number(d, "hca_core_clock"), 1000000);
 	assert_int_equal(d->n_ports, 1);
 	assert_true(p->active && p->gbps > 399.9 && p->gbps < 400.1);
@@ -91,7 +91,7 @@ static void lists_the_gids_of_a_roce_device_and_chooses_one(void **state)
 	assert_true(gid_at(&d->ports[0], 3)->ipv4);
 	assert_string_equal(gid_at(&d->ports[0], 0)->type, "RoCE v1");
 	assert_true(gid_at(&d->ports[0], 0)->link_local);
-	assert_string_equal(gid_at(&d->ports[0], 0)->netdev, "lo"); /* interface index 1 */
+	assert_string_equal(gid_at(&d->ports[0], 0)->netdev, "lo"); /* the interface with index 1 */
 	assert_int_equal(d->ports[0].mtu, 1024);
 	assert_int_equal(d->ports[0].max_mtu, 4096);
 	assert_string_equal(d->on_demand_paging, "none"); /* the fake library has only ibv_query_device, which does not report it */
@@ -142,7 +142,7 @@ static void releases_everything_whichever_call_fails(void **state)
 		st = gpul_verbs_devices_read(&all, &err);
 		used = *calls;
 		*fail_at = 0;
-		assert_int_equal(st, n == 1 ? GPUL_EVERBS : GPUL_OK); /* if a call for one device fails, only its .error is set */
+		assert_int_equal(st, n == 1 ? GPUL_EVERBS : GPUL_OK); /* a failing call for one device sets only .error of this device */
 		if (st) {
 			assert_non_null(strstr(err.text, "ibv_get_device_list"));
 			assert_null(all.at);

@@ -21,7 +21,7 @@
 static const struct gpul_verbs *fake;
 static struct gpul_verbs table; /* a copy of libibverbs' functions, some of which a test replaces */
 
-/* A fake libibverbs with n devices, and a machine in which sysfs lists them. */
+/* Install a fake libibverbs with n devices, and create the sysfs tree of a machine that contains them. */
 static struct tree start(int n, const char *machine)
 {
 	struct tree t = tree_create(machine);

@@ -1,4 +1,4 @@
-/* ends.h — two ends of a libfabric path in one process, each with its own device, over the fake libfabric. */
+/* ends.h — two ends of a libfabric path (rdma/ofi/path.c) in one process, each with its own device, over the fake libfabric. */
 #ifndef GPULOAD_TESTS_RDMA_OFI_ENDS_H
 #define GPULOAD_TESTS_RDMA_OFI_ENDS_H
 

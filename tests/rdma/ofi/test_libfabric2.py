@@ -11,7 +11,7 @@ HEADERS = ("fabric", "fi_cm", "fi_domain", "fi_endpoint", "fi_eq", "fi_errno", "
 
 
 def first_error(source):
-    """The compiler's first error in a source; "": none."""
+    """Return the compiler's first error in a source; "": none."""
     with tempfile.NamedTemporaryFile("w", suffix=".h") as f:
         f.writelines(f"#include <rdma/{h}.h>\n" for h in HEADERS)
         f.write(f"#pragma GCC poison {DEPRECATED}\n")

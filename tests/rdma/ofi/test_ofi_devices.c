@@ -1,5 +1,4 @@
-/* test_ofi_devices.c — the list of libfabric's entries: which are usable, which one the backend
- * uses, and how failing calls are handled. */
+/* test_ofi_devices.c — the entries that fi_getinfo() lists: which are usable, which one the backend uses, and how calls may fail. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -67,7 +66,7 @@ struct entry {
 	size_t data_bytes;
 	int mr_mode;
 	enum fi_ep_type type;
-	size_t targets; /* of one write */
+	size_t targets; /* maximum number of remote ranges of one write */
 };
 
 /* The fake fi_getinfo() returns the RDM entries for the backend's hints, and all entries for a query of everything. */
@@ -77,10 +76,10 @@ static const struct entry entries[] = {
 	{ "tcp;ofi_rxm", "eth0", "192.0.2.2", 8, 0, FI_EP_RDM, 4 },
 	{ "tcp;ofi_rxm", "eth1", "192.0.2.3", 8, 0, FI_EP_RDM, 4 },
 	{ "efa", "rdmap0s6", NULL, 4, FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY, FI_EP_RDM, 4 },
-	{ "raw", "raw0", "fe80::1", 8, 0, FI_EP_RDM, 4 },            /* link-local only */
-	{ "endpoints", "x", NULL, 8, FI_MR_ENDPOINT, FI_EP_RDM, 4 }, /* needs registration with an endpoint */
+	{ "raw", "raw0", "fe80::1", 8, 0, FI_EP_RDM, 4 },            /* has only a link-local address */
+	{ "endpoints", "x", NULL, 8, FI_MR_ENDPOINT, FI_EP_RDM, 4 }, /* memory must be registered with an endpoint */
 	{ "nodata", "x", NULL, 0, 0, FI_EP_RDM, 4 },
-	{ "tcp;ofi_rxm", "one", "192.0.2.4", 8, 0, FI_EP_RDM, 1 }, /* a write has one target */
+	{ "tcp;ofi_rxm", "one", "192.0.2.4", 8, 0, FI_EP_RDM, 1 }, /* a write may have only one remote range */
 	{ "tcp", "eth0", "192.0.2.2", 8, 0, FI_EP_MSG, 4 },
 	{ "udp", "eth0", "192.0.2.2", 0, 0, FI_EP_DGRAM, 4 },
 };

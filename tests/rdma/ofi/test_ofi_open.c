@@ -57,7 +57,7 @@ static void takes_an_interface_with_a_route_before_the_loopback_one(void **state
 	(void)state;
 	assert_string_equal(about.name, "tcp;ofi_rxm on eth0 (10.9.0.1)");
 	assert_string_equal(about.backend, "libfabric");
-	assert_int_equal(about.inline_bytes, 0); /* ofi_rxm crashes when injected writes are in flight at its close */
+	assert_int_equal(about.inline_bytes, 0); /* 0, because ofi_rxm crashes if it is closed while injected writes are in flight */
 	assert_true(about.ordered && about.completes_in_order && !about.dmabuf);
 	about = opened(&(gpul_rdma_device_desc){ .gpu = -1, .device = "eth1" });
 	assert_string_equal(about.name, "tcp;ofi_rxm on eth1 (10.9.1.1)");
@@ -73,7 +73,7 @@ static void takes_an_interface_with_a_route_before_the_loopback_one(void **state
 	fake_ofi(0);
 	fake_ofi_behave()->entries[2].address = "fd00::2";
 	about = opened(&(gpul_rdma_device_desc){ .gpu = -1, .device = "eth0" });
-	assert_string_equal(about.name, "tcp;ofi_rxm on eth0"); /* this entry, because the other one has a link-local address */
+	assert_string_equal(about.name, "tcp;ofi_rxm on eth0"); /* the entry of eth0 whose address is not link-local */
 }
 
 static void takes_shm_only_by_name(void **state)
@@ -222,13 +222,13 @@ static void refuses_hostile_descriptions(void **state)
 	for (size_t cut = 0; cut < sizeof good; cut++)
 		if (cut != n)
 			assert_int_equal(gpul_rdma_libfabric.connect_path(a.path, good, cut, &err), GPUL_EFORMAT);
-	for (size_t i = 0; i < 8; i++) /* damage the first 8 bytes: the number of endpoints, and of bytes */
+	for (size_t i = 0; i < 8; i++) /* damage each of the first 8 bytes, the number of endpoints and the size */
 		for (unsigned x = 1; x < 256; x++) {
 			memcpy(bad, good, n);
 			bad[i] ^= (unsigned char)x;
 			assert_int_equal(gpul_rdma_libfabric.connect_path(a.path, bad, n, &err), GPUL_EFORMAT);
 		}
-	for (unsigned i = 0; i < 2; i++) { /* an address of another family would be read beyond its end */
+	for (unsigned i = 0; i < 2; i++) { /* an address of another family could be longer, and read past its end */
 		const sa_family_t families[] = { AF_UNSPEC, AF_INET6, AF_UNIX, 0xffff };
 
 		for (size_t k = 0; k < 4; k++) {
@@ -244,7 +244,7 @@ static void refuses_hostile_descriptions(void **state)
 	ofi_ends_open(&a, &b, "shm", 1);
 	n = gpul_rdma_libfabric.describe(b.path, bad);
 	memset(bad + 24, 'x', n - 24);
-	assert_int_equal(gpul_rdma_libfabric.connect_path(a.path, bad, n, &err), GPUL_EFORMAT); /* a name without an end */
+	assert_int_equal(gpul_rdma_libfabric.connect_path(a.path, bad, n, &err), GPUL_EFORMAT); /* the name has no terminating NUL */
 	ofi_end_close(&a);
 	ofi_end_close(&b);
 	assert_int_equal(fake_ofi_alive(), 0);

@@ -38,7 +38,7 @@ static int close_pair(void **state)
 	return 0;
 }
 
-/* Post one operation, however often the fabric says "try again". */
+/* Post one operation, and try again as often as the fabric refuses it for the moment. */
 static void post_one(const gpul_rdma_op *op)
 {
 	while (!ofi_post(&a, op, 1))
@@ -78,8 +78,8 @@ static void writes_arrive_with_their_immediate(void **state)
 	assert_int_equal(events[0].imm, 0xdeadbeef);
 	assert_memory_equal(b.memory + 100, "letters", 7);
 	assert_int_equal(b.memory[107], 0);
-	op.kind = GPUL_RDMA_OP_WRITE; /* no event at the target */
-	op.flags = GPUL_RDMA_INLINE;  /* not SIGNALED, so no event here either */
+	op.kind = GPUL_RDMA_OP_WRITE; /* causes no event at the target */
+	op.flags = GPUL_RDMA_INLINE;  /* without SIGNALED, no event at the sender either */
 	post_one(&op);
 	assert_int_equal(ofi_poll(&a, events, 8), 0);
 	assert_int_equal(ofi_poll(&b, events, 8), 0);
@@ -90,7 +90,7 @@ static void writes_arrive_with_their_immediate(void **state)
 	assert_int_equal(ofi_poll(&b, events, 8), 1);
 }
 
-/* More than a ring of words holds; every immediate arrives once, also 0, and those whose halves are 0. */
+/* There are more immediates than a ring of rdma/ofi/words.c has words.  Each must arrive once, even 0 and values with 16 bits of 0. */
 static void immediates_arrive_in_order(void **state)
 {
 	static const uint32_t special[] = { 0, UINT32_MAX, 0xffff0000, 0xffff };
@@ -304,7 +304,7 @@ static void failing_calls_give_a_record(void **state)
 	assert_int_equal(gpul_rdma_libfabric.poll(a.path, events, 8, &n, &why), GPUL_ESYS);
 	assert_string_equal(why.call, "fi_cq_read");
 	assert_true(why.advice[0]);
-	fake_ofi_fail_read(1, FI_EAVAIL); /* an error that another thread has read */
+	fake_ofi_fail_read(1, FI_EAVAIL); /* another thread has read the error */
 	assert_int_equal(gpul_rdma_libfabric.poll(a.path, events, 8, &n, &why), GPUL_OK);
 	assert_int_equal(n, 0);
 }

@@ -1,4 +1,4 @@
-/* test_channel.c — channels over every kind of socket; the ends of a connection, and peers that break the rules. */
+/* test_channel.c — channels over every kind of socket; how connections end, and peers that violate the protocol. */
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -294,7 +294,7 @@ static void connects_over_each_family(void **state)
 	}
 	assert_int_equal(access(path, F_OK), -1);
 	*strrchr(path, '/') = '\0';
-	assert_int_equal(rmdir(path), 0); /* the lock is removed, too */
+	assert_int_equal(rmdir(path), 0); /* succeeds, because the lock file was removed, too */
 }
 
 static void reports_a_reset(void **state)
@@ -419,7 +419,7 @@ static void replaces_the_socket_of_a_killed_process_only(void **state)
 	p = open_port(&u);
 	gpul_rdma_port_close(&p);
 
-	snprintf(un.sun_path, sizeof un.sun_path, "%s", path); /* a program that does not use the lock */
+	snprintf(un.sun_path, sizeof un.sun_path, "%s", path); /* another program listens here without using the lock */
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	assert_int_equal(bind(fd, (struct sockaddr *)&un, sizeof un), 0);
 	assert_int_equal(listen(fd, 1), 0);

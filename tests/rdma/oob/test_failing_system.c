@@ -1,5 +1,5 @@
-/* test_failing_system.c — every system call fails in turn: the result is an error with a
- * reason, or another call is used instead; nothing leaks, and a listener continues.
+/* test_failing_system.c — every system call fails in turn: the result is an error with a reason, or another call is used instead;
+ * nothing leaks, and a listener continues.
  *
  * This program defines socket(), bind() and so on, which replace those of the C library. */
 #include <errno.h>

@@ -133,7 +133,7 @@ static void serves_clients_one_after_the_other_and_interleaved(void **state)
 	stop_listening();
 }
 
-/* A reply to a HELLO takes long, so with many new clients, a client that was welcomed first could time out. */
+/* A reply to a HELLO takes long, so if many new clients came first, a client that has its reply could time out. */
 static void a_welcomed_client_comes_before_new_ones(void **state)
 {
 	int first, second;
@@ -243,8 +243,7 @@ static void drops_every_kind_of_rubbish(void **state)
 	stop_listening();
 }
 
-/* When a welcomed client disconnects, the caller must be informed, because it
- * has created queue pairs for the client. */
+/* When a welcomed client disconnects, the caller must be informed, because it has created queue pairs for the client. */
 static void reports_welcomed_clients_that_go(void **state)
 {
 	gpul_rdma_stranger_event e;

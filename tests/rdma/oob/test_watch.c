@@ -136,7 +136,7 @@ static void both_ends_live_as_long_as_both_send_beats(void **state)
 	make_pair(ends);
 	watch(ends[0], LONG_NS, SHORT_NS, &r[0]);
 	watch(ends[1], SHORT_NS, LONG_NS, &r[1]);
-	sleep_ms(300); /* longer than the limit: without beats the lease would expire */
+	sleep_ms(300); /* longer than the limit of the lease, which would expire without beats */
 	gpul_rdma_watch_end(r[0].entry, NULL, (gpul_rdma_totals){ .received = 7, .sent = 3 });
 	gpul_rdma_watch_end(r[0].entry, NULL, (gpul_rdma_totals){ .received = 8, .sent = 3 });
 	wait_for(&r[1]);
@@ -225,7 +225,7 @@ static void reports_frames_that_do_not_belong_here(void **state)
 	}
 }
 
-/* READY and the first frames of the open connection can arrive in one piece: epoll then reports nothing. */
+/* One read can return READY and the first frames after it; epoll then reports no more data, although frames are waiting. */
 static void reads_frames_that_arrived_with_ready(void **state)
 {
 	struct report r = NEW_REPORT;

@@ -1,5 +1,4 @@
-/* test_wire.c — frames: valid ones are decoded unchanged, in pieces of any size; invalid ones
- * are refused with a reason. */
+/* test_wire.c — valid frames are decoded unchanged, in pieces of any size; invalid frames are refused with a reason. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -179,7 +178,7 @@ static void refuses_a_wrong_head_early(void **state)
 	assert_string_equal(err.text, "BYE message has 7 bytes instead of 8");
 	(void)frame_bytes(GPUL_RDMA_BEAT, bytes);
 	bytes[6] = 1;
-	bytes[7] = 0x10; /* 4097 */
+	bytes[7] = 0x10; /* the size is now 4097 */
 	assert_int_equal(decode(bytes, 7, &f, &used), GPUL_OK);
 	assert_int_equal(decode(bytes, 8, &f, &used), GPUL_EFORMAT);
 	assert_string_equal(err.text, "BEAT message has 4097 bytes, but the limit is 4096");
@@ -189,7 +188,7 @@ static void refuses_a_wrong_head_early(void **state)
 	bytes[4] = 0;
 	assert_int_equal(decode(bytes, 8, &f, &used), GPUL_EFORMAT);
 	(void)frame_bytes(GPUL_RDMA_HELLO, bytes);
-	bytes[7] = 0x0f; /* another size, and another version */
+	bytes[7] = 0x0f; /* a wrong size and, in the next byte, a wrong version */
 	bytes[8] = GPUL_RDMA_WIRE_VERSION - 1;
 	assert_int_equal(decode(bytes, 11, &f, &used), GPUL_OK);
 	assert_int_equal(decode(bytes, 12, &f, &used), GPUL_EFORMAT);

@@ -1,5 +1,4 @@
-/* test_lease.c — beats are due in time, and a silent peer is considered dead after the
- * limit. */
+/* test_lease.c — heartbeats are due in time, and a silent peer is considered dead after the limit. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -174,8 +174,7 @@ static void arrive(gpul_rdma_link *l, uint32_t sequence, bool last, uint32_t byt
 	gpul_rdma_link_event(l, &(gpul_rdma_event){ .kind = GPUL_RDMA_EVENT_ARRIVED, .imm = GPUL_RDMA_IMM(sequence, last, bytes) });
 }
 
-/* The peer reads all slots of a multi-receive until it has used them all, so none of them may
- * be replaced before that. */
+/* The peer reads the slots of a multi-receive until it has used all of them, so none of them may be replaced earlier. */
 static void the_slots_of_a_multi_receive_are_passed_together(void **state)
 {
 	const uint32_t tags[2] = { 1, 2 }, tag = 3;
@@ -188,10 +187,10 @@ static void the_slots_of_a_multi_receive_are_passed_together(void **state)
 	pair[0] = span_of(0, 8), pair[1] = span_of(8, 8), s = span_of(16, 2 * 4096);
 	d.n_qps = 1;
 	d.depth = 4096;
-	d.first_counter = UINT32_MAX - 1; /* the slots are UINT32_MAX and 0 */
+	d.first_counter = UINT32_MAX - 1; /* the slots of the multi-receive have the numbers UINT32_MAX and 0 */
 	assert_int_equal(gpul_rdma_link_create(&d, &l, NULL), GPUL_OK);
 	assert_int_equal(gpul_rdma_link_recv(l, pair, tags, 2, 0, &r, NULL), GPUL_OK);
-	for (unsigned i = 0; i < 200; i++) /* each receive needs two slots */
+	for (unsigned i = 0; i < 200; i++) /* each of these receives needs two slots */
 		assert_int_equal(gpul_rdma_link_recv(l, &s, &tag, 1, 0, &r, NULL), GPUL_OK);
 	assert_int_equal(take_grants(l), GPUL_RDMA_SLOTS);
 	arrive(l, UINT32_MAX, true, 8);

@@ -1,5 +1,5 @@
-/* test_totals.c — the messages that an end counts when it closes, and which sends the peer's count ends: none of which an operation was not
- * posted, whatever the peer claims. */
+/* test_totals.c — a closing end tells its peer how many messages it has received and sent, which ends the peer's sends.  A send must
+ * not end before all its operations were posted, whatever the peer claims. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -36,7 +36,7 @@ static gpul_rdma_link *create(unsigned n_stages)
 	return l;
 }
 
-/* The peer grants a slot: number n, from 0, of message m; of a multi-receive, part i of `of`. */
+/* The peer grants slot n, counted from 0, for message m; `of` is the number of parts of the receive, and i the part. */
 static void grant(uint32_t n, uint32_t m, unsigned i, unsigned of, uint32_t bytes, bool end)
 {
 	control.slots[(FIRST + n) % GPUL_RDMA_SLOTS] = (gpul_rdma_slot){
@@ -81,11 +81,11 @@ static void sends_that_the_peer_has_received_end(void **state)
 		(void)state;
 		for (uint32_t i = 0; i < 4; i++)
 			grant(i, i, 0, 1, 100, true);
-		for (uint32_t i = 0; i < 5; i++) /* the last one has no slot */
+		for (uint32_t i = 0; i < 5; i++) /* the last send has no slot */
 			sent[i] = send_message(l, i, 100);
 		assert_int_equal(gpul_rdma_link_take(l, ops, OPS), 4);
 		peer_closes(l, claimed, NULL, 0);
-		for (uint32_t i = 0; i < 5; i++) /* 5: more than was sent, so nothing is believed */
+		for (uint32_t i = 0; i < 5; i++) /* 5 is more than was sent, so this claim is ignored */
 			assert_int_equal(has_ended(l, sent[i]), i < claimed && claimed <= 4);
 		gpul_rdma_link_destroy(l);
 	}
@@ -114,13 +114,13 @@ static void a_claim_of_a_message_that_is_not_posted_ends_nothing(void **state)
 
 	(void)state;
 	grant(0, 0, 0, 1, 100, true);
-	grant(1, 1, 0, 1, 4096, false); /* of two slots, but the second one has not come */
+	grant(1, 1, 0, 1, 4096, false); /* message 1 needs two slots, but the second one is not granted yet */
 	sent[0] = send_message(l, 0, 100);
 	sent[1] = send_message(l, 1, 5000);
 	assert_int_equal(gpul_rdma_link_take(l, ops, OPS), 2);
 	peer_closes(l, 2, NULL, 0);
 	assert_false(has_ended(l, sent[0]));
-	peer_closes(l, 1, ops, 2); /* the backend had no room */
+	peer_closes(l, 1, ops, 2); /* the backend has not posted the two operations */
 	assert_false(has_ended(l, sent[0]));
 	peer_closes(l, 1, ops + 1, 1);
 	assert_true(has_ended(l, sent[0]));
@@ -153,7 +153,7 @@ static void a_staged_message_counts_when_it_is_posted(void **state)
 	gpul_rdma_link_destroy(l);
 }
 
-/* Of a multi-receive, only the parts count whose predecessors have been sent, too. */
+/* A part of a multi-receive counts only if all parts before it have been sent. */
 static void parts_of_a_multi_receive_are_counted_in_order(void **state)
 {
 	gpul_rdma_link *l = create(0);
@@ -164,7 +164,7 @@ static void parts_of_a_multi_receive_are_counted_in_order(void **state)
 		grant(i, i, i, 3, 100, true);
 	sent[2] = send_message(l, 2, 100);
 	assert_int_equal(gpul_rdma_link_take(l, ops, OPS), 1);
-	peer_closes(l, 3, NULL, 0); /* nothing was sent for its parts 0 and 1 */
+	peer_closes(l, 3, NULL, 0); /* parts 0 and 1 have not been sent */
 	assert_false(has_ended(l, sent[2]));
 	assert_int_equal(gpul_rdma_link_totals(l).sent, FIRST);
 	sent[0] = send_message(l, 0, 100);
@@ -192,7 +192,7 @@ static void received_messages_are_counted_in_order(void **state)
 	gpul_rdma_request r;
 
 	(void)state;
-	assert_false(gpul_rdma_link_lacks(l, &peer)); /* no receive waits for them */
+	assert_false(gpul_rdma_link_lacks(l, &peer)); /* this end has no receive for the two messages */
 	for (uint32_t i = 0; i < 3; i++) {
 		const gpul_rdma_span s = { .at = (uintptr_t)memory + 8 * i, .bytes = 8, .area = &area };
 		const uint32_t tag = i;
@@ -207,7 +207,7 @@ static void received_messages_are_counted_in_order(void **state)
 	arrive(l, 0);
 	assert_int_equal(gpul_rdma_link_totals(l).received, FIRST + 2);
 	assert_false(gpul_rdma_link_lacks(l, &peer));
-	peer.sent = FIRST + 4; /* of which this end has granted only three */
+	peer.sent = FIRST + 4; /* the peer claims four messages, but this end has granted slots for three */
 	assert_false(gpul_rdma_link_lacks(l, &peer));
 	gpul_rdma_link_destroy(l);
 }

@@ -1,4 +1,4 @@
-/* test_put.c — the handler of puts: triggers of a CPU thread in the place of a kernel, both ends of the connections in one
+/* test_put.c — the proxy's handler of puts: a CPU thread pushes triggers as a kernel would, and both ends of the connections are in one
  * process.  $GPULOAD_TEST_BACKEND chooses the fabric. */
 #include <errno.h>
 #include <pthread.h>
@@ -289,7 +289,7 @@ static void lanes_are_released_in_order_after_their_puts(void **state)
 	memset(next_position, 0, sizeof next_position);
 	n_observed = 0;
 	rig_open(2, 1024, 0, observe);
-	for (unsigned i = 0; i < 150; i++) /* long and short ones, which end at different times */
+	for (unsigned i = 0; i < 150; i++) /* long and short puts, which end at different times */
 		for (unsigned lane = 0; lane < LANES; lane++)
 			push(lane, 0, 0, lane ? 64 : 30000, lane % 2, lane);
 	serve_until(600);
@@ -315,7 +315,7 @@ static void start_proxy(void)
 	     &err);
 }
 
-/* Check that the proxy ends with an error that contains the text, and that its status ends the kernels' waits as the FIFO's code. */
+/* Check that the proxy ends with an error that contains the text, and that the FIFO's abort code is the status of the error. */
 static void expect_end(gpul_status status, const char *text)
 {
 	const uint64_t end = gpul_clock_ns() + PATIENCE_S * 1000000000ull;
@@ -386,7 +386,7 @@ static void odd_words_never_write_outside_of_the_route(void **state)
 			x ^= x << 13, x ^= x >> 7, x ^= x << 17;
 			item.word[k] = x >> 1;
 		}
-		item.word[0] |= 1ull << 40; /* makes the put end after the destination */
+		item.word[0] |= 1ull << 40; /* the put ends past the end of the destination */
 		item.word[1] |= i % 2 ? 1ull << 49 : 0;
 		st = gpul_rdma_put_handle(rig->putter, rig->fifo, &item, 1, &err);
 		assert_int_equal(st, GPUL_EINVAL);
@@ -449,7 +449,7 @@ static void push_large_ones(void)
 
 static bool fabric_stalls(void)
 {
-	return strcmp(two_ends_backend(), "verbs") != 0; /* a NIC acknowledges without the peer's help */
+	return strcmp(two_ends_backend(), "verbs") != 0; /* with verbs, the peer's NIC acknowledges, even if the peer makes no progress */
 }
 
 static void a_put_has_a_deadline(void **state)

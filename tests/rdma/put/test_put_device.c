@@ -1,5 +1,4 @@
-/* test_put_device.c — a kernel pushes puts whose values do not fit into a trigger: none of them
- * arrives.  Runs on any driver. */
+/* test_put_device.c — a kernel pushes puts whose values do not fit into a trigger: none of them arrives.  Runs on any driver. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,5 @@
-/* way.h — the complete path of a put, between two processes: kernel, FIFO, proxy, connection,
- * the peer's memory, the peer's kernel.  whole_way.c: options and processes; way_end.c: one of
- * the two ends. */
+/* way.h — the complete path of a put between two processes: kernel, FIFO, proxy, connection, the peer's memory, the peer's kernel.
+ * whole_way.c: options and processes; way_end.c: one of the two ends. */
 #ifndef GPULOAD_TESTS_RDMA_PUT_WAY_H
 #define GPULOAD_TESTS_RDMA_PUT_WAY_H
 
@@ -16,7 +15,7 @@ struct way_options {
 	uint64_t puts, blocks, bytes, qps, window, timeout_s;
 	const char *backend, *provider, *device, *ptx;
 	gpul_driver_choice driver;
-	enum way_break broken; /* the fault that the test causes half-way */
+	enum way_break broken; /* the fault that the test causes after half of the rounds */
 };
 
 /* The results that an end reports. */

@@ -1,5 +1,4 @@
-/* whole_way.c — puts from the kernel of one process to the kernel of another, through FIFO,
- * proxy and network.
+/* whole_way.c — puts from the kernel of one process to the kernel of another, through FIFO, proxy and network.
  *
  *     whole_way [--puts N] [--blocks N] [--bytes N] [--window N] [--qps N] [--backend verbs|libfabric] [--provider NAME]
  *               [--device NAME] [--driver auto|nvidia|soft] [--timeout SECONDS] [--break data|sender|receiver]

@@ -1,11 +1,10 @@
-/* work.h — the parameter of the kernels of whole_way, and the pattern of the data; for C and
- * CUDA C++.
+/* work.h — the parameter of the kernels of whole_way, and the pattern of the data; for C and CUDA C++.
  *
  *     sender's block b, round r:    fill window slot r % window ─ push the put, step b
  *     receiver's block b, round r:  wait until step b is r + 1 ─ check the slot ─ every ack_every rounds: put a step back
  *
- * The sender's block reuses a slot after the receiver's block has checked it (and has put a
- * step back), and the trigger of the earlier put has been released. */
+ * The sender's block reuses a slot after the receiver's block has checked it and has put a step back, and after the trigger of the
+ * earlier put has been released. */
 #ifndef GPULOAD_TESTS_RDMA_PUT_WORK_H
 #define GPULOAD_TESTS_RDMA_PUT_WORK_H
 
@@ -19,8 +18,7 @@
 
 enum { WAY_THREADS = 8, WAY_BAD_DATA = 100, WAY_BAD_CODE = 0x7a7 };
 
-/* The result of a block. result: 0, an enum gpul_fifo_result, 10 + an enum
- * gpul_rdma_step_result, or WAY_BAD_DATA. */
+/* The result of a block.  result: 0, an enum gpul_fifo_result, 10 + an enum gpul_rdma_step_result, or WAY_BAD_DATA. */
 struct way_result {
 	unsigned long long rounds; /* number of finished rounds */
 	unsigned long long found, expected;
@@ -35,7 +33,7 @@ struct way_push {
 struct way_work {
 	struct gpul_fifo_device fifo;
 	unsigned long long *data;   /* sender: source, receiver: destination; blocks * window spans of `stride` bytes */
-	unsigned long long *steps;  /* one word per block, raised by the peer */
+	unsigned long long *steps;  /* one word per block, which the peer increases */
 	struct way_result *results; /* one per block */
 	unsigned long long rounds, timeout_ns, seed;
 	unsigned int bytes, stride;

@@ -1,5 +1,5 @@
-/* check.c — the invariants: of each operation when it is taken and when it is executed, of each
- * request that has ended, and of the memory at the end. */
+/* check.c — the invariants of each operation when the link generates it and when the fabric executes it, of each request that has ended,
+ * and of the memory at the end. */
 #include "tests/rdma/sim/sim.h"
 
 #include <string.h>
@@ -19,7 +19,7 @@ struct buffer *find_buffer(const struct sim *s, unsigned end, uint64_t at, uint6
 
 		if (at < begin || at >= begin + a->used)
 			continue;
-		while (low < high) { /* the first buffer after `at` */
+		while (low < high) { /* find the first buffer after `at` */
 			const uint32_t middle = (low + high) / 2;
 
 			if (e->buffers[a->buffers[middle]].at <= at)

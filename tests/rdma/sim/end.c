@@ -16,7 +16,7 @@ void wake(struct sim *s, unsigned end, uint64_t ns)
 	happen(s, ns, RUN, end, ++e->run_stamp);
 }
 
-/* True when no request is left. */
+/* True if every request has ended, except those of dead ends and of ends that have stalled for ever. */
 bool settled(const struct sim *s)
 {
 	for (unsigned i = 0; i < ENDS; i++) {

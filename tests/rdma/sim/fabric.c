@@ -61,7 +61,7 @@ static bool is_early(const struct sim *s, const struct flying *f)
 	return s->p.early && !(f->op.flags & GPUL_RDMA_DELIVERED);
 }
 
-/* Copy the bytes of a write, as a fabric does that completes a write before its data has landed. */
+/* Copy the bytes of a write when it is posted, because this fabric completes writes before their data has landed. */
 static void capture(struct sim *s, uint32_t i)
 {
 	struct sent_queue *q = &s->ends[s->flying[i].end].queues[s->flying[i].op.qp];
@@ -94,7 +94,7 @@ static void post_write(struct sim *s, struct end *e, uint32_t i)
 	f->error = s->p.fault == ERROR_COMPLETION && e->index == s->p.victim && e->n_writes++ == s->p.at_op;
 	if (s->p.early) {
 		capture(s, i);
-		f = &s->flying[i]; /* the array may have moved */
+		f = &s->flying[i]; /* capture() may have moved the array */
 	}
 	if (s->p.ordered)
 		ns = q->last_lands = later(ns, q->last_lands);

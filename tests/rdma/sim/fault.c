@@ -1,5 +1,5 @@
-/* fault.c — the faults: errors, deaths, stalls, lost messages, forged events; and the
- * out-of-band socket, which reports a failure to the other end. */
+/* fault.c — the faults (errors, deaths, stalls, lost messages, forged events), and the out-of-band socket, which reports a failure to the
+ * other end. */
 #include "tests/rdma/sim/sim.h"
 
 #include <errno.h>
@@ -136,7 +136,7 @@ void watch_failure(struct sim *s, struct end *e)
 		      f -> what);
 	if (!strcmp(f->call, "deadline") && !f->by_peer && !expired(e))
 		wrong(s, "%c: a deadline has passed before its time", "AB"[e->index]);
-	if (!p->failed_lost || !p->eof_lost) /* otherwise the other end sends no more beats */
+	if (!p->failed_lost || !p->eof_lost) /* if both are lost, the other end's lease must expire */
 		happen(s, s->now + p->socket_ns, p->failed_lost ? SOCKET_EOF : SOCKET_FAILED, !e->index, 0);
 }
 

@@ -1,5 +1,4 @@
-/* plan.c — generates from a seed: the connection's parameters, the requests of both ends, and
- * the faults. */
+/* plan.c — generates the connection's parameters, the requests of both ends, and the faults from a seed. */
 #include "tests/rdma/sim/sim.h"
 
 #include <string.h>
@@ -146,8 +145,7 @@ static struct work *new_work(struct sim *s, unsigned end, enum work_kind kind)
 		w->limit_ns = chance(r, 800) ? 1 + delay(r, 200000) : 0;
 		break;
 	default:
-		/* A lost operation may have no completion, and a silent peer is not an error:
-		 * only deadlines end such requests. */
+		/* A lost operation may have no completion, and a silent peer is not an error: only deadlines end such requests. */
 		w->limit_ns = s->p.fault == BLACK_HOLE || s->p.fault == STALL || s->lenient || chance(r, 300)
 				      ? 10 * MS + random_bits(r) % (3 * SECOND)
 				      : 0;
@@ -201,7 +199,7 @@ static void plan_messages(struct sim *s, unsigned to, uint32_t bytes, unsigned n
 		w->tags[i] = n > 1 ? i * 7 + below(r, 7) : below(r, 5);
 		order[i] = i;
 	}
-	for (unsigned i = n; i > 1; i--) { /* the sends come in any order */
+	for (unsigned i = n; i > 1; i--) { /* shuffle the order of the sends */
 		const unsigned j = below(r, i), t = order[i - 1];
 
 		order[i - 1] = order[j];

@@ -1,5 +1,4 @@
-/* referee.c — decides which arrivals an honest peer can cause, from the slots that an end has
- * written, without reading the state of the link.
+/* referee.c — decides which arrivals an honest peer can cause, from the slots that an end has granted, without reading the link's state.
  *
  * A message fills its slots in order: all its segments but the last are as long as their slots, and each has one immediate for each of
  * its stripes, which may arrive in any order.  A receive has ended when all segments up to the last one have arrived. */
@@ -20,7 +19,7 @@ void reset_referee(struct end *e, uint32_t first)
 	e->referee.first_message = first;
 }
 
-/* Check the slots that an end sends to its peer; some of them may be repetitions. */
+/* Check the slots that an end grants to its peer; a slot may be sent repeatedly. */
 void slots_told(struct sim *s, struct end *e, const gpul_rdma_op *op)
 {
 	struct referee *r = &e->referee;
@@ -36,7 +35,7 @@ void slots_told(struct sim *s, struct end *e, const gpul_rdma_op *op)
 
 		memcpy(&slot, (const void *)(uintptr_t)(op->local + at), sizeof slot);
 		if (t->is_told && t->sequence == slot.sequence)
-			continue; /* a repetition */
+			continue; /* this slot was sent before */
 		if (slot.sequence != r->told + 1)
 			wrong(s, "%c: slot %u is told behind slot %u", "AB"[e->index], slot.sequence, r->told);
 		if (t->is_told && !t->full && !t->returned)
@@ -55,7 +54,7 @@ void slots_told(struct sim *s, struct end *e, const gpul_rdma_op *op)
 	}
 }
 
-/* Return the queue pairs that transport the stripes of a segment, as bits. */
+/* Return a mask of the queue pairs that transport the stripes of a segment. */
 static unsigned queues_of(const struct sim *s, uint32_t sequence, uint32_t bytes)
 {
 	const struct params *p = &s->p;
@@ -155,7 +154,7 @@ static void invent_arrival(struct sim *s, struct end *e, gpul_rdma_event *out)
 
 	for (unsigned tries = 0; tries < 20 && (!t || ((t->full || t->returned || !t->is_told) && chance(r, 990))); tries++)
 		t = &f->slots[(f->told - 1 - below(r, chance(r, 300) ? GPUL_RDMA_SLOTS : 30)) % GPUL_RDMA_SLOTS];
-	if (t->awaited && t->last && chance(r, 300)) /* use the slot after a message of which only one stripe has arrived */
+	if (t->awaited && t->last && chance(r, 300)) /* use the slot after a last segment that has not arrived completely */
 		t = &f->slots[t->sequence % GPUL_RDMA_SLOTS];
 	uint32_t bytes = t->room, sequence = t->sequence;
 	bool last = t->ends ? chance(r, 970) : chance(r, 80);

@@ -20,7 +20,7 @@
 
 enum {
 	ENDS = 2,
-	AREAS = 3, /* 0: one piece; 1: several pieces; 2: device memory, staged or to be flushed */
+	AREAS = 3, /* area 0 is registered in one piece, area 1 in several; area 2 is device memory, staged or to be flushed */
 	REGISTRATIONS = 2 + AREAS * GPUL_RDMA_MAX_PIECES,
 	MAX_WORKS = 2400, /* maximum number of requests of one end */
 	MAX_BUFFERS = 4 * MAX_WORKS,
@@ -63,8 +63,7 @@ enum fault {
 	WRONG_TAG,
 	SHORT_BUFFER,
 	DEADLINE,      /* deadlines of requests expire */
-	HOSTILE,       /* `victim` gets invalid slots, immediates, datagrams and
-			    * completions */
+	HOSTILE,       /* `victim` gets invalid slots, immediates, datagrams and completions */
 	HOSTILE_ORDER, /* `victim` gets immediates for its slots in any order */
 	ABANDON,       /* both ends are destroyed with requests in flight */
 	N_FAULTS,
@@ -74,8 +73,8 @@ enum role { SEND_FROM, RECV_INTO, PUT_FROM, PUT_INTO, SIGNAL_INTO };
 
 struct work;
 
-struct buffer { /* position in an area; sorted by address, with untouched bytes
-				     * between two buffers */
+/* A part of an area.  Buffers are sorted by address, with untouched bytes between them. */
+struct buffer {
 	uint64_t at;
 	uint32_t bytes, noise; /* noise: offset of its content in sim.noise */
 	uint32_t filled;       /* RECV_INTO: size of the message */
@@ -91,10 +90,10 @@ struct work { /* one request */
 	uint8_t n_parts;        /* RECV: number of its buffers */
 	uint32_t first_message; /* RECV: number of its first message */
 	uint8_t area;
-	uint16_t put_number; /* PUT: number in its lane */
+	uint16_t put_number; /* PUT: its number among the puts of its lane */
 	uint32_t tags[GPUL_RDMA_MAX_PARTS];
-	uint32_t buffers[GPUL_RDMA_MAX_PARTS]; /* indexes of its buffers in this end */
-	uint32_t to, signal;                   /* PUT: buffers of the other end; NONE */
+	uint32_t buffers[GPUL_RDMA_MAX_PARTS]; /* indexes of its buffers in end.buffers */
+	uint32_t to, signal;                   /* PUT: indexes of buffers of the other end, or NONE */
 	uint64_t value, landed;                /* PUT: the signal's value; bytes that arrived */
 	bool effective;                        /* PUT: data and signal have arrived */
 	struct work *proves;                   /* FLUSH: the receive whose data it makes visible */
@@ -110,8 +109,7 @@ enum shape {
 	MIXED,
 	MANY,  /* more messages than slots */
 	LONG,  /* a message of more segments than slots */
-	FLOOD, /* a message of thousands of segments, then many small ones, to an end that
-		  * often pauses */
+	FLOOD, /* a message of thousands of segments, then many small ones, to an end that often pauses */
 };
 
 struct params {
@@ -119,17 +117,16 @@ struct params {
 	unsigned n_qps;
 	uint32_t segment_bytes, stripe_bytes;
 	gpul_rdma_striping striping;
-	bool ordered, completes_in_order, datagrams, unnamed; /* unnamed: arrivals name no queue pair */
+	bool ordered, completes_in_order, datagrams, unnamed; /* unnamed: an arrival does not tell its queue pair */
 	enum shape shape;
 	unsigned datagram_loss; /* lost datagrams per mille */
 	uint64_t repeat_ns;
 	uint64_t post_ns, ack_ns, arrive_ns, copy_ns; /* typical delays */
 	unsigned slow_qp;                             /* index of a slow queue pair; GPUL_RDMA_MAX_QPS: none */
 	unsigned in_parts;                            /* per mille of the writes that land in two parts */
-	unsigned naps;                                /* per mille of the threads' steps after which they pause for
-				     * long */
+	unsigned naps;                                /* per mille of the threads' steps that a long pause follows */
 	bool eager;                                   /* requests start without pauses */
-	bool early;                                   /* completions come before the data lands, except DELIVERED ones */
+	bool early;                                   /* operations complete before their data lands, unless DELIVERED is set */
 	bool offsets;                                 /* remote addresses count from the start of the piece */
 	bool strictly_checked;                        /* true: also make the checks that take long */
 
@@ -138,29 +135,29 @@ struct params {
 	uint64_t at_ns, for_ns; /* time of the fault; STALL: its duration */
 	uint32_t at_op;         /* ERROR_COMPLETION: number of the operation */
 	int wc_status;
-	bool lands;                 /* ERROR_COMPLETION: the operation had taken effect */
-	bool beats_stop;            /* STALL: the whole process stops */
+	bool lands;                 /* ERROR_COMPLETION: the failed operation takes effect */
+	bool beats_stop;            /* STALL: the socket's thread stops, too */
 	bool failed_lost, eof_lost; /* messages of the socket that do not arrive */
 	bool harmless, must_fail;   /* harmless: no link may fail; must_fail: both must fail */
 	uint64_t socket_ns;
 };
 
-/* ---- what the peer of an end has been told, and what has arrived ------------------------------ */
+/* ---- referee.c: the slots that an end has granted to its peer, and what has arrived in them ---- */
 
 struct told_slot {
-	bool is_told, ends, last, full, returned; /* ends: last slot of its buffer; returned: unused, after the end of its message */
+	bool is_told, ends, last, full, returned; /* ends: last slot of its buffer; returned: its message ends in an earlier slot */
 	uint32_t sequence, message, segment, room, bytes;
-	unsigned awaited; /* bit i: after the first stripe, one on queue pair i is still awaited */
+	unsigned awaited; /* mask of the queue pairs whose stripes are missing; 0 before the first stripe */
 };
 
 struct told_message {
 	bool has_last;
-	uint32_t last, seen, n_full; /* last: last segment; seen: 1 + highest arrived one; n_full: number of arrived ones */
+	uint32_t last, seen, n_full; /* last: the last segment; seen: 1 + the highest one that has arrived; n_full: complete ones */
 	uint64_t bytes;
 };
 
 struct referee {
-	uint32_t told, message, segment; /* of the slot that was sent to the peer last */
+	uint32_t told, message, segment; /* the numbers of the slot that was granted last */
 	uint32_t first_message;
 	struct told_slot slots[GPUL_RDMA_SLOTS];
 	struct told_message messages[TOLD_MESSAGES];
@@ -216,15 +213,15 @@ struct end {
 	uint64_t ready_ns[STREAMS];
 	struct work *active[MAX_WORKS];
 	uint32_t n_active, n_left;
-	uint64_t next_deadline_ns; /* no active request has an earlier one */
+	uint64_t next_deadline_ns; /* no active request has an earlier deadline */
 	uint64_t ended_copy;       /* id of the last ended copy operation */
 	uint32_t n_messages;       /* number of messages of the receives that have begun */
 	struct referee referee;
-	gpul_rdma_request stale; /* a handle whose end a test has reported */
+	gpul_rdma_request stale; /* handle of a request that gpul_rdma_link_test() has reported as ended */
 
 	struct inbox_item *inbox;
 	uint32_t inbox_head, inbox_tail, inbox_room;
-	uint32_t *backlog; /* flying operations that are taken, and not posted yet */
+	uint32_t *backlog; /* operations that were taken from the link, but are not posted yet */
 	uint32_t backlog_head, backlog_tail;
 	struct sent_queue queues[GPUL_RDMA_MAX_QPS];
 	uint32_t n_writes;
@@ -256,7 +253,7 @@ enum happening { RUN, LAND, LAND_PART, DELIVER, COPIED, SETTLE, FAULT, SOCKET_FA
 struct future {
 	uint64_t ns, order;
 	uint8_t what, end;
-	uint32_t index; /* RUN: a stamp; else the index of a flying operation or of an item */
+	uint32_t index; /* RUN: end.run_stamp, without which the event is outdated; otherwise an index in sim.flying or sim.items */
 };
 
 /* A write to device memory that no flush has made visible yet. */
@@ -290,8 +287,8 @@ struct sim {
 };
 
 /* ---- base.c ---- */
-void wrong(struct sim *s, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3))); /* records why the run is wrong; only the first reason is kept */
+/* Record why the run is wrong; only the first reason is kept. */
+void wrong(struct sim *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void trace(const struct sim *s, unsigned end, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void happen(struct sim *s, uint64_t ns, enum happening what, unsigned end, uint32_t index);
 bool next_future(struct sim *s, struct future *f);
@@ -329,10 +326,10 @@ void drop_item(struct sim *s, uint32_t item);
 
 /* ---- fault.c ---- */
 void plan_fault(struct sim *s);
-void spoil_requests(struct sim *s); /* WRONG_TAG, SHORT_BUFFER */
+void spoil_requests(struct sim *s); /* for WRONG_TAG and SHORT_BUFFER */
 void begin_fault(struct sim *s);
 void forge(struct sim *s);
-void watch_failure(struct sim *s, struct end *e); /* after each call of the link */
+void watch_failure(struct sim *s, struct end *e); /* called after each call of the link */
 void fail_end(struct sim *s, unsigned end, const char *call, int native, const char *what);
 void start_leases(struct sim *s);
 void socket_event(struct sim *s, const struct future *f);

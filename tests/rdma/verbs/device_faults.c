@@ -1,5 +1,4 @@
-/* device_faults.c — errors on a real device (rxe in a guest: tests/vm): each produces the
- * expected record on both sides.
+/* device_faults.c — errors on a real device (in tests/vm, rxe in a virtual machine): each produces the expected failure on both sides.
  *
  * Not part of `ninja check`: it needs a device.  Exits 77 where there is none. */
 #include "tests/rdma/verbs/ends.h"
@@ -153,7 +152,7 @@ static void nothing_is_written_after_a_break(void **state)
 		gpul_rdma_failure why = { 0 };
 
 		open_pair(2);
-		for (unsigned i = 0; i < END_DEPTH; i++) { /* each write covers all of the memory; two queue pairs alternate */
+		for (unsigned i = 0; i < END_DEPTH; i++) { /* each write fills the whole memory; two queue pairs alternate */
 			ops[i] = write_op(&a, &b, GPUL_RDMA_OP_WRITE, 0, END_BYTES, i);
 			ops[i].qp = (uint16_t)(i % 2);
 		}

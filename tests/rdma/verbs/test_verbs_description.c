@@ -1,4 +1,4 @@
-/* test_verbs_description.c — the peer's description is not trusted. */
+/* test_verbs_description.c — a damaged or forged description of the peer's path is refused. */
 #include "tests/rdma/verbs/ends.h"
 
 #include <cmocka.h>
@@ -87,8 +87,8 @@ static void no_bytes_of_a_stranger_do_harm(void **state)
 	srand(1);
 	for (int i = 0; i < 200000; i++) {
 		const size_t n_bytes = (size_t)rand() % (good_bytes + 8);
-		unsigned char *exact = malloc(n_bytes ? n_bytes
-						      : 1); /* exactly n_bytes, so that a sanitizer detects a read beyond the end */
+		/* Allocate exactly n_bytes, so that a sanitizer detects a read beyond the end. */
+		unsigned char *exact = malloc(n_bytes ? n_bytes : 1);
 		gpul_error err = { 0 };
 
 		memcpy(bytes, good, sizeof bytes);

@@ -1,5 +1,4 @@
-/* test_verbs_open.c — devices and paths over the fake libibverbs: choices, refusals, and
- * cleanup after each failing call. */
+/* test_verbs_open.c — devices and paths over the fake libibverbs: choices, refusals, and cleanup after each failing call. */
 #include "tests/rdma/verbs/ends.h"
 
 #include <cmocka.h>

@@ -134,8 +134,7 @@ static void only_data_may_be_written_in_any_order(void **state)
 	end_close(&b);
 }
 
-/* The peer can write regions that are not sources, and can read nothing; only a flush of this
- * end reads GPU memory back. */
+/* The peer can write to regions that are not sources, and can read nothing; only this end's flush reads GPU memory back. */
 static void memory_has_no_more_rights_than_its_use_needs(void **state)
 {
 	const struct {

@@ -42,7 +42,7 @@ def listed(name, n_columns_behind):
 
 
 def versions_of_lists():
-    """{(call, for per-thread default streams): the CUDA versions of its interfaces}, as cuGetProcAddress knows them"""
+    """Return {(call, True for the variant of per-thread default streams): the CUDA versions for which cuGetProcAddress has interfaces}."""
     versions = {}
     for name in "cu_calls_internal.h", "cu_refused_internal.h":
         with open(os.path.join(ROOT, "softcuda/api", name), encoding="utf-8") as f:
@@ -55,7 +55,7 @@ def versions_of_lists():
 
 
 def different_versions(include):
-    """The header names the pointer to an interface PFN_cuMemAlloc_v3020, or PFN_cuMemcpy_v7000_ptds."""
+    """Compare with cudaTypedefs.h, whose function pointer types have names such as PFN_cuMemAlloc_v3020 and PFN_cuMemcpy_v7000_ptds."""
     ours, theirs = versions_of_lists(), {}
     with open(f"{include}/cudaTypedefs.h", encoding="utf-8") as f:
         for call, since, thread in re.findall(r"\*PFN_(cu\w+?)_v(\d+)(_ptds|_ptsz)?\)", f.read()):
@@ -73,7 +73,7 @@ def different_versions(include):
 
 
 def include_folder():
-    """The folder of the cuda.h that this build uses; the build rules pass it to the compiler, unless it is /usr/include."""
+    """Return the folder of the cuda.h that this build uses; the build rules pass it to the compiler, unless it is /usr/include."""
     rules = ROOT if BUILD == os.path.join(ROOT, "build") else BUILD
     with open(os.path.join(rules, "build.ninja"), encoding="utf-8") as f:
         found = re.search(r"^cflags = .*-isystem ('[^']+'|\S+)", f.read(), re.M)

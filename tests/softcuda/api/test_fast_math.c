@@ -20,9 +20,9 @@ static const char results_ptx[] = ".version 7.5\n.target sm_75\n.address_size 64
 				  "{\n"
 				  "	.reg .b32 %r<4>; .reg .b64 %o, %i, %t; .reg .f32 %f<8>; .reg .f64 %d<8>;\n"
 				  "	ld.param.u64 %o, [out]; ld.param.u64 %i, [in];\n"
-				  "	ld.global.f32 %f1, [%i]; ld.global.f32 %f2, [%i+4];\n" /* the values are 3 and 5 times 2^-149 */
+				  "	ld.global.f32 %f1, [%i]; ld.global.f32 %f2, [%i+4];\n" /* 3 and 5, each times 2^-149 */
 				  "	add.rn.f32 %f3, %f1, %f2; st.global.f32 [%o], %f3;\n"
-				  "	mul.rn.f32 %f3, %f2, 0f3F000000; st.global.f32 [%o+4], %f3;\n" /* 2.5 times 2^-149 rounds to 2 */
+				  "	mul.rn.f32 %f3, %f2, 0f3F000000; st.global.f32 [%o+4], %f3;\n" /* 2.5 rounds to 2 */
 				  "	ld.global.f32 %f1, [%i+8]; ld.global.f32 %f2, [%i+12];\n"      /* the values are 1 and 2^-30 */
 				  "	add.rn.f32 %f3, %f1, %f2; st.global.f32 [%o+8], %f3;\n"
 				  "	fma.rn.f32 %f3, %f1, %f1, %f2; st.global.f32 [%o+12], %f3;\n"

@@ -331,7 +331,7 @@ static void the_device_supports_multicast(void **state)
 
 static rlim_t most_descriptors;
 
-/* Let this process open no further descriptor. */
+/* Lower RLIMIT_NOFILE, so that this process can open no further descriptor. */
 static void use_up_descriptors(void)
 {
 	struct rlimit limit;
@@ -391,7 +391,7 @@ static void a_kernel_finds_memory_that_could_not_be_mapped_before(void **state)
 	drop_team(&t);
 }
 
-/* The fault ends the context, not the object. */
+/* The fault makes the context unusable, but not the multicast object. */
 static void a_kernel_without_descriptors_faults_and_a_later_one_does_not(void **state)
 {
 	const struct team t = make_team();

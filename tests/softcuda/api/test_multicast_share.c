@@ -72,7 +72,7 @@ static CUdeviceptr map(CUmemGenericAllocationHandle h, int device)
 	return p;
 }
 
-/* Add the device, and make its memory with the value. */
+/* Add the device to the multicast object, and create memory of the device that begins with the value. */
 static struct side enter_device(CUmemGenericAllocationHandle object, int device, unsigned value)
 {
 	const CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -89,7 +89,7 @@ static struct side enter_device(CUmemGenericAllocationHandle object, int device,
 	return s;
 }
 
-/* Add the device, wait for the other one, bind its memory with the value, and map the object. */
+/* Add the device, wait for the other device, bind memory that begins with the value, and map the object. */
 static struct side join_team(CUmemGenericAllocationHandle object, int device, unsigned value)
 {
 	struct side s = enter_device(object, device, value);
@@ -148,7 +148,7 @@ static void use_team(int peer, struct side s, bool last)
 	await_turn(peer); /* now both processes have bound their memory */
 	must_ok(run(&s, "sum", s.multicast, s.out));
 	must(word_at(s.out) == 30);
-	must_ok(run(&s, "count", s.multicast + 64, s.own + 64)); /* a barrier of both kernels */
+	must_ok(run(&s, "count", s.multicast + 64, s.own + 64)); /* both kernels count to 2, as in a barrier */
 	must(word_at(s.own + 64) == 2);
 	pass_turn(peer);
 	await_turn(peer);
@@ -178,7 +178,7 @@ static void two_processes_reduce_and_count(void **state)
 	run_pair(own_team, enter_team);
 }
 
-/* Read and store the memory of the other process, which has ended. */
+/* Load from and store to the memory of the other process, which has ended. */
 static void use_memory_of_the_dead(const struct side *s)
 {
 	must_ok(run(s, "sum", s->multicast, s->out));
@@ -237,7 +237,7 @@ static void own_and_copy(int peer)
 	use_memory_of_the_dead(&s);
 }
 
-/* The memset does not access the object. */
+/* The memset does not access the multicast object, but the driver keeps memory that was bound before any operation. */
 static void memory_bound_before_some_work_stays_after_its_process_has_ended(void **state)
 {
 	(void)state;
@@ -292,7 +292,7 @@ static void bind_and_leave(int peer)
 	_exit(0);
 }
 
-/* The other process has called nothing between the binding and the end. */
+/* The other process ends immediately after it has bound its memory. */
 static void stores_reach_the_other_devices_and_loads_fault_if_memory_is_gone(void **state)
 {
 	(void)state;

@@ -1,5 +1,4 @@
-/* test_tools.c — tools in a program that does not wait for its kernels: tools still observe its kernels, and set its exit
- * status. */
+/* test_tools.c — tools in a program that does not wait for its kernels: tools still observe its kernels, and set its exit status. */
 #include "tests/softcuda/api/support.h"
 
 #include <cmocka.h>

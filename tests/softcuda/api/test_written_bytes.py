@@ -52,7 +52,7 @@ class WrittenBytes(unittest.TestCase):
         return out
 
     def writes(self, call, sizes, *args):
-        """Call with an argument for each None in args: a buffer of the next size, followed by a pattern that must not change."""
+        """Make the call.  Each None in args is replaced by a buffer of the next size, followed by a pattern that must not change."""
         for pattern in 0xa5, 0x5a:
             buffers = [(ctypes.c_ubyte * (n + BEHIND))(*[pattern] * (n + BEHIND)) for n in sizes]
             free = iter(buffers)

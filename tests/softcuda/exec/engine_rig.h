@@ -43,7 +43,7 @@ struct rig {
 	gpul_exec_fault fault;
 	char printed[4096];
 	size_t n_printed;
-	char *text; /* PTX of a program whose functions are parsed when needed */
+	char *text; /* PTX, kept while functions of the program are parsed on demand */
 };
 
 static inline void rig_print(void *user, const char *text, size_t bytes)
@@ -58,7 +58,7 @@ static inline void rig_print(void *user, const char *text, size_t bytes)
 
 static inline gpul_status rig_load(struct rig *r, const char *ptx, gpul_error *err)
 {
-	const char *lazy = getenv("GPULOAD_SOFT_LAZY"); /* 1: functions are decoded when they are first needed, in all tests */
+	const char *lazy = getenv("GPULOAD_SOFT_LAZY"); /* 1: every test parses and decodes a function when it is first needed */
 	gpul_ptx_module *m;
 	gpul_status st = gpul_ptx_parse(ptx, strlen(ptx), "test.ptx", &m, err);
 
@@ -92,7 +92,7 @@ static inline char *rig_refusal(const char *ptx, const char *kernel)
 }
 
 struct observer;
-gpul_status gpul_exec_memory_observe(gpul_exec_memory *m, struct observer *o, gpul_error *err); /* observer_internal.h */
+gpul_status gpul_exec_memory_observe(gpul_exec_memory *m, struct observer *o, gpul_error *err); /* declared in observer_internal.h */
 
 /* Open a rig whose n_observers observers observe everything. */
 static inline struct rig *rig_open_observed(const char *ptx, gpul_exec_machine_options options, struct observer *const *observers,

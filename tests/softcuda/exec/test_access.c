@@ -389,7 +389,7 @@ static void each_kind_of_invalid_access_has_a_message(void **state)
 	}
 }
 
-/* The access is made by all lanes, by some, and by one, with 32-bit and 64-bit addresses; the address of one lane is odd. */
+/* All lanes, some lanes, or one lane make the access, with 32-bit or 64-bit addresses; the address of one lane is misaligned. */
 static void a_misaligned_access_to_shared_memory_is_a_fault(void **state)
 {
 	static const struct {
@@ -421,7 +421,7 @@ static void a_misaligned_access_to_shared_memory_is_a_fault(void **state)
 		char body[1024], want[64];
 		struct rig *r;
 
-		/* if bytes is 0, the offset in the instruction is odd; else the address of lane 9 */
+		/* bytes 0: the offset in the instruction is misaligned; otherwise the address of lane 9 is */
 		snprintf(body, sizeof body,
 			 ".shared .align 16 .b8 s[1024]; .reg .b%d %%a; mov.u%d %%a, s; %s\n"
 			 "setp.eq.u32 %%p2, %%t, 9; mul.lo.u32 %%r1, %%t, 16; @%%p2 add.u32 %%r1, %%r1, %u;\n"

@@ -188,7 +188,7 @@ static void released_lanes_meet_lanes_that_did_not_need_the_barrier(void **state
 	rig_close(r);
 }
 
-/* Two instructions use the same barrier; each thread counts itself at the one that it executes. */
+/* Two barrier.red.popc instructions use the same barrier, so each result counts the true predicates of both instructions. */
 static void diverged_lanes_arrive_at_different_instructions(void **state)
 {
 	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT(

@@ -1,7 +1,7 @@
 #!/bin/bash
-# The tests of the interpreter once more, with functions that are parsed and decoded when they are needed.  Left out: the tests of
-# errors that are then reported later (test_odd, test_multimem, test_launch), and of what an access reaches behind shared memory, of
-# which such programs always have 1 KiB more (test_access); test_random.c and alu/ load no program that calls a function.
+# Run the tests of the interpreter again, with functions that are parsed and decoded only when they are needed.  Not run: test_odd,
+# test_multimem and test_launch, because some errors are then reported later; test_access, because such programs always have 1 KiB more
+# shared memory than their kernels declare; test_random.c and alu/, because their programs call no function.
 build=${GPULOAD_BUILD:-build}
 for test in "$build"/tests/softcuda/exec/test_* "$build"/tests/softcuda/exec/{decode,machine}/test_*; do
 	case $test in *.ok | */test_odd | */test_multimem | */test_launch | */test_access) continue ;; esac

@@ -6,9 +6,9 @@
 
 enum { ROUNDS = 150000 }; /* number of rounds, of 4 lines each */
 
-/* Block 0 stores 1, 2, ... x to all words of 4 lines, 16 bytes per lane.  Block 1 loads the lines until it reads x.  It counts in
- * out[0] the words that are older than the last word of their line, and in out[1] the distinct values of lane 0. Lane l accesses
- * 16-byte piece l * turn mod 32; back * turn = 1 mod 32. */
+/* Block 0 stores 1, 2, ... x to all words of 4 lines, 16 bytes per lane.  Block 1 loads the lines until it reads x.  It counts in out[0]
+ * the words that are older than the last word of their line, and in out[1] how often the word of lane 0 has changed.  Lane l accesses the
+ * 16-byte piece with number l * turn mod 32; `back` is the inverse of `turn`: back * turn = 1 mod 32. */
 #define LINES(store, load, turn, back) \
 	PTX_HEADER KERNEL_OUT("lines") ".reg .b64 %v<9>; .reg .b32 %w<8>;\n" \
 				       "mov.u32 %w1, %laneid; mul.lo.u32 %w1, %w1, " #turn "; and.b32 %w1, %w1, 31;\n" \

@@ -160,7 +160,7 @@ static void a_reduction_of_64_bits(void **state)
 	rig_expect_ok(r, "k", 1, 1, out, address_of(t, 16));
 	assert_int_equal(out[0], -1);
 	assert_int_equal(out[1], 0);
-	t->turned = true; /* (-1e17 + 1) + 1e17 is 0 as well, so the devices change their order again */
+	t->turned = true; /* in this order, the sum of the old values is 0, too: (-1e17 + 1) + 1e17 */
 	atomic_fetch_add(&t->changes, 1);
 	memcpy(t->copy[2] + 24, (double[]){ 1 }, 8);
 	memcpy(t->copy[1] + 24, (double[]){ -1e17 }, 8);
@@ -213,7 +213,7 @@ static void reductions_update_each_copy(void **state)
 
 		assert_int_equal(word[0], n + 128);
 		assert_int_equal(*(const int64_t *)(const void *)(word + 2), -3);
-		assert_int_equal(word[4], 0x54005400); /* 64, added twice */
+		assert_int_equal(word[4], 0x54005400); /* 1, added 64 times, is 64 in f16 */
 		assert_int_equal(word[5], 0x54005400);
 		assert_int_equal(word[6], 0x42800000);
 		assert_int_equal(word[11], 0x42804280);

@@ -188,14 +188,14 @@ static void arithmetic_has_the_bits_of_the_handlers(void **state)
 
 /* ---- memory ------------------------------------------------------------------------------------------ */
 
-/* Each pattern computes %r10, which of the 256 elements of its block the thread accesses, from %r20, the thread's number in the block. */
+/* From %r20, the thread's number in its block, each pattern computes %r10, the index of the element (of 256) that the thread accesses. */
 static const char *const patterns[] = {
 	"mov.b32 %r10, %r20;",      "and.b32 %r10, %r20, 0xe0;",
 	"xor.b32 %r10, %r20, 255;", "mul.lo.u32 %r10, %r20, 5; and.b32 %r10, %r10, 255;",
 	"shr.u32 %r10, %r20, 3;",   "add.u32 %r10, %r20, 7; and.b32 %r10, %r10, 255;",
 };
 
-/* Sets %d10 (and %r11) to the address of the element in memory of the block or of the thread. */
+/* The instructions `setup` compute the address of the element %r10, in memory of the block or of the thread, in %d10 or %r11. */
 struct space {
 	const char *name, *setup, *address;
 };
@@ -286,8 +286,8 @@ static void faults_are_the_same(void **state)
 			for (unsigned native = 0; native < 2; native++) {
 				run_kernel(ptx, native, out, sizeof out, fault[native], sizeof fault[native]);
 				assert_true(*fault[native]);
-				if ((mark = strstr(fault[native],
-						   " is "))) /* after " is ", the text describes addresses, which differ between runs */
+				/* After " is ", the text describes addresses, which differ between runs. */
+				if ((mark = strstr(fault[native], " is ")))
 					*mark = '\0';
 				if ((mark = strstr(fault[native], " at ")))
 					*mark = '\0';

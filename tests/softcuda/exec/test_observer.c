@@ -1,5 +1,4 @@
-/* test_observer.c — what observers of kernels are told: instructions with their lanes, accesses, barriers, blocks, launches,
- * memory. */
+/* test_observer.c — the events that observers get: instructions with their lanes, accesses, barriers, blocks, launches, memory. */
 #include "tests/softcuda/exec/engine_rig.h"
 
 #include <cmocka.h>
@@ -207,7 +206,7 @@ static struct rig *open_watched(const char *ptx, struct recorder *r)
 	return rig_open_observed(ptx, (gpul_exec_machine_options){ .n_workers = 2 }, list, 1);
 }
 
-/* Lanes 0 to 7 add, the others do not; a guarded store; a barrier. */
+/* Only threads 0 to 7 execute the addition, which the others skip by a branch, and the store, whose guard is false in the others. */
 #define KERNEL \
 	PTX_HEADER KERNEL_OUT( \
 		"k") ".shared .b8 s[512];" \
@@ -390,7 +389,7 @@ static void can_end_a_launch_whose_blocks_never_end(void **state)
 
 /* ---- handlers and notes ----------------------------------------------------------------------------------------------- */
 
-/* A handler counts the executions of each addition in the note of its instruction. */
+/* A handler counts the executions of each addition in its note, a pointer that an observer has for each instruction (insn_note()). */
 static _Atomic unsigned n_handled;
 static struct observer *counter;
 
@@ -408,7 +407,7 @@ static const struct insn *count_addition(struct warp *w, const struct insn *i)
 	void **note = insn_note(code, i, counter);
 
 	n_handled++;
-	*note = (char *)*note + 1; /* the note is NULL at first; needs no atomic operation, because one worker runs */
+	*note = (char *)*note + 1; /* the note is NULL at first; one worker runs, so no atomic operation is needed */
 	return code->observed[i - code->insns].run(w, i);
 }
 
@@ -450,8 +449,8 @@ static void a_handler_is_called_instead_of_the_hooks_and_keeps_notes(void **stat
 			assert_int_equal(n_noted, n_handled); /* each addition is counted in its own note */
 			assert_int_equal(count_lines(r, "add ffffffff"), 0); /* the hooks were not called */
 		} else {
-			assert_int_equal(n_handled,
-					 0); /* the other observer also wants the instruction, so hooks are called instead of the handler */
+			/* two observers want the instruction, so their hooks are called instead of the handler */
+			assert_int_equal(n_handled, 0);
 			assert_true(count_lines(r, "add ffffffff") > 0);
 			assert_int_equal(count_lines(r, "add ffffffff"), count_lines(other, "add ffffffff"));
 		}

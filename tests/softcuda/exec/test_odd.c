@@ -1,5 +1,4 @@
-/* test_odd.c — runs the files of odd/: PTX that is unusual, but that ptxas accepts
- * (test_odd_ptxas.py).
+/* test_odd.c — runs the files of odd/: PTX that is unusual, but that ptxas accepts (test_odd_ptxas.py).
  *
  * Each file contains a kernel k(out, x), which is launched with 32 threads and x = 7, and the
  * words that its first threads store: "// expect: 3 4 5 6" in hexadecimal. */

@@ -1,5 +1,4 @@
-/* test_rights.c — the table of ranges that kernels may access: rights of devices, adjacent ranges, and
- * changes while kernels run. */
+/* test_rights.c — the table of ranges that kernels may access: rights of devices, adjacent ranges, and changes while kernels run. */
 #include "tests/softcuda/exec/engine_rig.h"
 
 #include <cmocka.h>
@@ -84,7 +83,7 @@ static void finds_the_next_range(void **state)
 	rig_close(r);
 }
 
-/* ---- settle: a worker inside printf is in the middle of an instruction ------------------ */
+/* ---- gpul_exec_machine_settle() waits for a worker that is inside printf, an instruction ------------------ */
 
 static gpul_exec_machine *machine;
 static atomic_bool printing, settled, settled_too_early;

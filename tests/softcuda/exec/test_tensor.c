@@ -111,10 +111,10 @@ static void a_map_with_impossible_fields_is_a_fault(void **state)
 		else if (n == 3)
 			m->rank = 3;
 		else if (n == 4)
-			m->box[0] = 12; /* a row of 48 bytes, longer than those of the swizzle */
+			m->box[0] = 12; /* rows of 48 bytes, longer than the 32 bytes of the swizzle */
 		else
 			m->interleave = 1;
-		m->swizzle = n == 4; /* n == 4: swizzle in rows of 32 bytes */
+		m->swizzle = n == 4; /* 1: swizzle in rows of 32 bytes */
 		assert_int_equal(rig_run(r, "k", 1, 32, rig_memory(r, 32 * 4), (uintptr_t)m), GPUL_EXEC_ILLEGAL_INSTRUCTION);
 		assert_non_null(strstr(r->fault.text, "there is no tensor map of 2 dimensions"));
 		rig_close(r);
@@ -151,7 +151,7 @@ static void a_tensor_of_five_dimensions_is_copied_with_steps(void **state)
 	gpul_tensor_map *m = make_map(r, tensor, GPUL_TENSOR_S32, 5, (uint32_t[]){ 4, 6, 5, 4, 3 }, (uint16_t[]){ 4, 3, 2, 1, 2 });
 
 	(void)state;
-	m->step[1] = 2; /* selects rows 1 and 3 */
+	m->step[1] = 2; /* a step of 2 copies rows 1 and 3, but not row 2 */
 	for (unsigned n = 0; n < 4 * 6 * 5 * 4 * 3; n++)
 		tensor[n] = n;
 	rig_expect_ok(r, "k", 1, 32, out, (uintptr_t)m);
@@ -180,10 +180,10 @@ static gpul_tensor_map *make_pixel_map(struct rig *r, uint32_t *tensor)
 	return m;
 }
 
-/* The index of channel 4 of pixel n, if pixel 0 is at (w, h) = (1, 1) of image 0 and the weight is at (x, y); -1: outside of the image. */
+/* Return the index of channel 4 of pixel n, if pixel 0 is at (w, h) = (1, 1) of image 0 and the weight at (x, y); -1: not in the image. */
 static int place_of_pixel(unsigned n, int x, int y)
 {
-	const unsigned q = n + 1 * WIDTH + 2; /* the pixels before it: one row with h = -1, and those with w = -1 and 0 */
+	const unsigned q = n + 1 * WIDTH + 2; /* counted from (w, h) = (-1, -1): a row, and w = -1 and 0, precede pixel 0 */
 	const int w = (int)(q % WIDTH) - 1 + x, h = (int)(q / WIDTH % 2) * 2 - 1 + y, image = (int)(q / WIDTH / 2);
 
 	return w < 0 || w >= WIDTH || h < 0 || h >= HEIGHT || image >= IMAGES ? -1 : ((image * HEIGHT + h) * WIDTH + w) * CHANNELS + 4;
@@ -209,7 +209,7 @@ static void pixels_are_loaded_as_for_a_convolution(void **state)
 
 		assert_int_equal(out[n], place < 0 ? 0 : tensor[place + (int)(n % 4)]);
 	}
-	m->upper[0] = 1 - WIDTH; /* on an H200, too, a copy must not start at w = 1, which is now past the last pixel */
+	m->upper[0] = 1 - WIDTH; /* w = 1 is now past the last pixel; an H200 refuses to start a copy there, too */
 	assert_int_equal(rig_run(r, "k", 1, 4 * PIXELS, out, (uintptr_t)m), GPUL_EXEC_ILLEGAL_INSTRUCTION);
 	assert_non_null(strstr(r->fault.text, "needs the coordinate of a pixel"));
 	m->im2col = false;
@@ -298,7 +298,7 @@ static void a_box_of_one_slice_is_copied(void **state)
 		m->step[0] = 2;
 		m->box[0] = 8;              /* 4 pixels */
 		m->box[1] = m->step[1] = 2; /* 1 row */
-		m->box[3] = m->step[2] = 4; /* 4 images; still 1 slice */
+		m->box[3] = m->step[2] = 4; /* 4 images; a copy has 1 slice, whatever the step */
 		rig_expect_ok(r, "k", 1, 16 * words, out, (uintptr_t)m);
 		assert_int_equal(out[0], tensor[(2 * 4 + 1) * 5 * words + 3 * words]);
 		assert_int_equal(out[words], 0);
@@ -306,8 +306,8 @@ static void a_box_of_one_slice_is_copied(void **state)
 	}
 }
 
-/* The tensor's index of the first word of a copy's pixel n, or -1 outside the tensor, which has 2 images of 2 slices of 6 pixels.  The copy
- * takes slice 1 from coordinate `from` of image 0, coordinates `first` to `last` of each image; `offset` is added to each. */
+/* Return the index in the tensor (2 images, 2 slices, 6 pixels) of the first word of pixel n of a copy; -1: outside of the tensor.  The
+ * copy takes slice 1 of pixels `first` to `last` of each image, from pixel `from` of image 0 on; `offset` is added to each coordinate. */
 static int place_of_slice(int n, int from, int first, int last, int offset)
 {
 	const int q = n + from - first, count = last - first + 1, w = q % count + first + offset, image = q / count;
@@ -418,7 +418,7 @@ static void boxes_are_stored_and_added(void **state)
 	rig_close(r);
 }
 
-/* On an H200, too, rows of 9 words that are 48 bytes apart are written up to word 12, except outside of all memory. */
+/* As on an H200, a store to a row of 9 words writes whole 16-byte units, here words 8 to 11, except outside of all allocations. */
 static void whole_16_bytes_are_written_at_the_end_of_a_row(void **state)
 {
 	struct rig *r = open_store_and_add();
@@ -439,7 +439,7 @@ static void whole_16_bytes_are_written_at_the_end_of_a_row(void **state)
 	rig_expect_ok(r, "k", 1, 32, rig_memory(r, 128), (uintptr_t)m);
 	assert_int_equal(small[12 + 11], 2 * 4);
 	assert_int_equal(small[12 * 2 + 8], 2 * 9);
-	assert_int_equal(small[12 * 2 + 9], 0); /* this word is outside of all memory */
+	assert_int_equal(small[12 * 2 + 9], 0); /* this word is outside of all allocations */
 	rig_close(r);
 }
 

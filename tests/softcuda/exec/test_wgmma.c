@@ -21,7 +21,7 @@ static uint16_t half_of(int x)
 	return (uint16_t)(x < 0 ? 0x8000 | halves[-x] : halves[x]);
 }
 
-/* The byte offset of 16-bit element k of row r; a row has `pieces` pieces of 16 bytes: 1 is not swizzled, 8 is 128 bytes swizzled. */
+/* Return the byte offset of 16-bit element k of row r.  pieces: 1: not swizzled; 2, 4 or 8: swizzled in rows of pieces * 16 bytes. */
 static unsigned by_row(unsigned pieces, unsigned r, unsigned k)
 {
 	const unsigned in_row = k / 8, eights = r / 8, row = r % 8;
@@ -31,7 +31,7 @@ static unsigned by_row(unsigned pieces, unsigned r, unsigned k)
 	return eights * 128 * pieces + row * 16 * pieces + (in_row ^ (row / (8 / pieces))) * 16 + k % 8 * 2;
 }
 
-/* Like by_row(), if neighbours in memory are rows: leading offset 4096 (not swizzled: the offset in k), stride 2048. */
+/* Like by_row(), if r, not k, is contiguous in memory: leading byte offset 4096 (not swizzled: 128, in k), stride 2048 (1024, in r). */
 static unsigned by_column(unsigned pieces, unsigned r, unsigned k)
 {
 	const unsigned piece = r / 8 % pieces, outer = r / 8 / pieces;
@@ -128,7 +128,7 @@ static void wgmma_reads_matrices_in_every_layout(void **state)
 			check_layout(pieces, order & 1, order & 2);
 }
 
-/* ---- sparse: of each four elements of a row of A two are stored, and their positions ---------------------------------------- */
+/* ---- sparse: A has two of each four elements of a row, and their positions ---------------------------------------------------- */
 
 enum { SPARSE_K = 32 };
 
@@ -145,7 +145,7 @@ static const char sparse_kernel[] =
 	"st.global.v4.f32 [%%o], {d0,d1,d2,d3}; st.global.v4.f32 [%%o+16], {d4,d5,d6,d7}; st.global.v4.f32 [%%o+32], {d8,d9,d10,d11};\n"
 	"st.global.v4.f32 [%%o+48], {d12,d13,d14,d15}; ret; }\n";
 
-/* The positions of the two stored elements among four of a row. */
+/* Set `at` to the positions of the two stored elements in group `four` of a row. */
 static void positions(unsigned row, unsigned four, unsigned at[2])
 {
 	static const uint8_t pairs[6][2] = { { 0, 1 }, { 0, 2 }, { 0, 3 }, { 1, 2 }, { 1, 3 }, { 2, 3 } };

@@ -1,8 +1,7 @@
 /* test_window.c — addresses in .shared and .local wrap at 32 bits, as on an H200.
  *
- * nvcc computes the address of w[i + 1], i = -1, in 64 bits: %d1 = w + 4 * 0xffffffff, then [%d1 + 4], which is
- * w + 2^34.  Each form of access below reads or changes w[8] at an address whose upper half is not 0; every expectation was observed on
- * an H200. */
+ * nvcc computes the address of w[i + 1], i = -1, in 64 bits: %d1 = w + 4 * 0xffffffff, then [%d1 + 4], which is w + 2^34.  Each form of
+ * access below reads or changes w[8] at an address whose upper half is not 0; every expected value was observed on an H200. */
 #include "tests/softcuda/exec/engine_rig.h"
 
 #include <cmocka.h>

@@ -1,4 +1,4 @@
-"""planted.py — the planted faults of a tool: kernels in faults/TOOL, each with a right variant NAME_right.ptx.
+"""planted.py — the planted faults of a tool: kernels in faults/TOOL, each with a correct variant NAME_right.ptx.
 
 A kernel has two lines: `// gpuload run: ARGUMENTS`, which gpuload reads, and `// expect: TEXT`: a part of what the tool reports.
 Those of CUDA C++ are compiled by the build, the right variant with -DRIGHT.
@@ -19,7 +19,7 @@ class Planted:
             sys.exit(f"{self.folder}: no planted faults")
 
     def run(self, path, *words, **environment):
-        """The exit status, stdout and stderr of `gpuload run`."""
+        """Return the exit status, stdout and stderr of `gpuload run`."""
         run = subprocess.run(["gpuload", "run", path, *words], cwd=self.folder, capture_output=True, text=True, timeout=300,
                              env=dict(os.environ, **environment))
         return run.returncode, run.stdout, run.stderr

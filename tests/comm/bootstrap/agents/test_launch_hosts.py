@@ -13,7 +13,7 @@ LOOP = "while :; do sleep 0.05; done"
 
 
 def running(marker):
-    """The processes whose environment contains a text; zombies have none."""
+    """Return the processes whose environment contains a text; the environment of a zombie is empty."""
     found = []
     for path in glob.glob("/proc/[0-9]*/environ"):
         try:
@@ -57,7 +57,7 @@ class Hosts(unittest.TestCase):
         return self.end(self.start("sh", "-c", script, **more))
 
     def ready(self, p, n):
-        """The lines that the ranks print first: their rank and what follows."""
+        """Return the first n lines that the ranks print, sorted, each split into words."""
         return sorted(p.stdout.readline().split() for _ in range(n))
 
 

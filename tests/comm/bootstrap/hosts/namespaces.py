@@ -90,30 +90,30 @@ class TwoHosts:
         return json.loads(r.stdout)[0]
 
     def sent_bytes(self, host, wire):
-        """The number of bytes that a host has sent over a wire so far."""
+        """Return the number of bytes that a host has sent over a wire so far."""
         return self.link(host, wire)["stats64"]["tx"]["bytes"]
 
     def environment(self, host, **more):
-        """The variables of a process of a host: both hosts are one machine, so they need folders and a name of their own."""
+        """Return the environment of a process on a host.  Both hosts are on one machine, so each needs its own name and folders."""
         env = {k: v for k, v in os.environ.items() if not k.startswith(OURS)}
         return {**env, "GPULOAD_COMM_HOST": host, "GPULOAD_RUNTIME_DIR": f"{self.folder.name}/{host}/run",
                 "XDG_RUNTIME_DIR": f"{self.folder.name}/{host}/tmp", "TMPDIR": f"{self.folder.name}/{host}/tmp", **more}
 
     def start(self, host, argv, **more):
-        """Start a process on a host; its pid is that of the program."""
+        """Start a process on a host; the pid of the result is that of the program, not of a shell."""
         p = subprocess.Popen(["ip", "netns", "exec", self.space[host], *argv], env=self.environment(host, **more), text=True,
                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.started.append(p)
         return p
 
     def start_job(self, layout, argv, port=29600, wrap=None, **more):
-        """Start a rank for each letter of a layout such as "aabb".  wrap: the beginning of the command by host, such as {"b": ["nice"]}."""
+        """Start a rank for each letter of a layout such as "aabb".  wrap: words before the command on each host, such as {"b": ["nice"]}."""
         job = dict(GPULOAD_COMM_SIZE=str(len(layout)), GPULOAD_COMM_JOB=f"comm-{self.tag}-{port}", GPULOAD_COMM_SECRET=SECRET,
                    GPULOAD_COMM_ADDRESS=f"{self.address[layout[0]]}:{port}", **more)
         return [self.start(h, [*(wrap or {}).get(h, []), *argv], GPULOAD_COMM_RANK=str(r), **job) for r, h in enumerate(layout)]
 
     def agent(self, begin=""):
-        """A program that runs a command on host b, as ssh would; begin: what its shell does before."""
+        """Write a program that runs a command on host b, as ssh would; begin: shell commands before it.  Return its path."""
         agent, b = f"{self.folder.name}/agent", self.environment("b")
         own = ("GPULOAD_COMM_HOST", "GPULOAD_RUNTIME_DIR", "XDG_RUNTIME_DIR", "TMPDIR")
         with open(agent, "w", encoding="utf-8") as f:
@@ -122,10 +122,10 @@ class TwoHosts:
         return agent
 
     def mpirun(self, n_per_host, argv):
-        """Start ranks on both hosts by Open MPI, whose own daemons connect the hosts."""
+        """Start ranks on both hosts by the mpirun of Open MPI, whose daemons connect the hosts."""
         agent = self.agent()
-        # Some kernels let ranks of another session starve for many seconds while those of this one poll.  Without the last options, Open
-        # MPI spends half a minute on names that the namespaces cannot resolve.
+        # Without --leave-session-attached, some kernels starve the ranks of another session for many seconds while ranks of this session
+        # poll.  Without the last options, Open MPI spends half a minute on names that the namespaces cannot resolve.
         return self.start("a", ["mpirun", "--allow-run-as-root", "--oversubscribe", "--leave-session-attached", "--mca", "plm_rsh_agent", agent, "--host",
                                 ",".join(f"{self.address[h]}:{n_per_host}" for h in "ab"), "--mca", "plm_rsh_no_tree_spawn", "1",
                                 "--mca", "oob_tcp_if_include", "10.99.77.0/24", "--mca", "routed", "direct",
@@ -136,7 +136,7 @@ class TwoHosts:
         ip("-n", self.space[host], "link", "set", "wire", state)
 
     def disturb(self, host, loss=0, delay_ms=0, reorder=0):
-        """Of the packets that a host sends, `loss` % are lost; the others arrive delay_ms later, but `reorder` % of them at once."""
+        """Of the packets that a host sends, `loss` % are lost; the others arrive delay_ms later, but `reorder` % of them immediately."""
         self.tell_wire(f"{host} {loss} {delay_ms} {reorder}")
 
     def spare(self, port):
@@ -150,8 +150,7 @@ class TwoHosts:
             raise OSError("the wire between the namespaces has ended")
 
     def left(self, host):
-        """The processes, sockets (listening or connected) and files that the ranks have left on
-        a host."""
+        """Return the processes, sockets (listening or connected) and files that the ranks have left on a host."""
         run = ["ip", "netns", "exec", self.space[host]]
         sockets = subprocess.run([*run, "ss", "-Htan", "state", "listening", "state", "established"], capture_output=True, text=True)
         found = [f"process {pid}" for pid in subprocess.run(["ip", "netns", "pids", self.space[host]], capture_output=True, text=True).stdout.split()]

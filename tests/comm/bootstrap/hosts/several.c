@@ -1,4 +1,4 @@
-/* several.c — jobs over several hosts, on one machine. */
+/* several.c — jobs over several simulated hosts, on one machine. */
 #include "tests/comm/bootstrap/hosts/several.h"
 
 #include <arpa/inet.h>

@@ -35,7 +35,7 @@ PartitionName=all Nodes=a,b Default=YES MaxTime=INFINITE State=UP OverSubscribe=
 
 
 def missing():
-    """The requirements of a cluster that this machine lacks; "": none."""
+    """Return the requirements of a cluster that this machine lacks; "": none."""
     return ", ".join(d for d in DAEMONS if not shutil.which(d, path=os.environ["PATH"] + ":/usr/sbin:/sbin"))
 
 
@@ -85,7 +85,7 @@ class Cluster(TwoHosts):
             time.sleep(0.1)
 
     def logs(self):
-        """The last lines of the daemons."""
+        """Return the last lines that the daemons have printed."""
         text = ""
         for name in ("slurmctld.log", "slurmd.a.log", "slurmd.b.log"):
             path = f"{self.folder.name}/{name}"

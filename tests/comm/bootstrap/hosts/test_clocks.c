@@ -1,5 +1,5 @@
-/* test_clocks.c — rank 0 compares its clock with those of the other hosts.  Here all hosts have
- * the same clock, so each stamp can be checked. */
+/* test_clocks.c — rank 0 compares its clock with those of the other hosts.  Here all hosts have the same clock, so each time stamp can
+ * be checked. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -69,7 +69,7 @@ static void each_host_answers_between_question_and_answer(void **state)
 	}
 }
 
-/* Rank 1 makes a different call, or asks for a different number of rounds. */
+/* Rank 1 makes a different call, or compares the clocks in a different number of rounds. */
 static gpul_status call_otherwise(const gpul_comm_job *job, void *arg, gpul_error *err)
 {
 	const unsigned *rounds = arg;

@@ -1,4 +1,5 @@
-/* test_gate.c — strangers, wrong secrets and wrong versions connect to rank 0 over TCP, or play rank 0. */
+/* test_gate.c — strangers (clients that are not ranks of the job) and ranks with a wrong secret or version connect to rank 0 over TCP, or
+ * pretend to be rank 0. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -153,7 +154,7 @@ static void strangers_do_not_disturb_the_meeting(void **state)
 	start_rank(&zero, &job, SEVERAL_LONG_MS);
 	for (int i = 0; i < N_SILENT; i++)
 		silent[i] = several_connect(&job);
-	close(several_connect(&job)); /* like a port scanner */
+	close(several_connect(&job)); /* connects and disconnects, like a port scanner */
 	fd = several_connect(&job);
 	(void)send(fd, rubbish, sizeof rubbish, MSG_NOSIGNAL);
 	expect_refusal(fd, "that is not from gpuload");
@@ -350,7 +351,8 @@ static void answers_of_a_wrong_rank_0_are_refused(void **state)
 			send_packet(guest, (enum boot_type)cases[i].type, (uint32_t)cases[i].version, zeros, sizeof zeros);
 		if (cases[i].type == BOOT_CHALLENGE && cases[i].version == BOOT_VERSION) {
 			assert_int_equal(receive_packet(guest, p), BOOT_GOT_PACKET);
-			send_packet(guest, BOOT_WELCOME, BOOT_VERSION, p->payload, GPUL_SHA256_BYTES); /* sends the rank's own proof back */
+			/* Reply with the rank's own proof. */
+			send_packet(guest, BOOT_WELCOME, BOOT_VERSION, p->payload, GPUL_SHA256_BYTES);
 		}
 		expect_failure(&one, cases[i].text);
 		close(guest);

@@ -1,5 +1,4 @@
-/* test_identity.c — the hosts of ranks that meet on one machine: their numbers and names, and
- * the descriptors that they exchange. */
+/* test_identity.c — simulated hosts on one machine: their numbers and names, and the file descriptors that their ranks exchange. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>

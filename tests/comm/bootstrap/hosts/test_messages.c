@@ -1,5 +1,4 @@
-/* test_messages.c — messages between hosts: proofs, packets that are split anywhere, malformed
- * payloads. */
+/* test_messages.c — messages between hosts: proofs, packets that are split anywhere, malformed payloads. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -153,8 +152,7 @@ static struct boot_packet *packet_with(enum boot_type type, const void *payload,
 	return p;
 }
 
-/* Most machines do not set GPULOAD_COMM_HOST: they are identified by their name and the
- * kernel's boot_id. */
+/* On most machines, GPULOAD_COMM_HOST is not set; the host's name and the kernel's boot_id identify the machine. */
 static void a_machine_without_a_given_name_can_introduce_itself(void **state)
 {
 	const gpul_comm_job job = { .size = 2 };

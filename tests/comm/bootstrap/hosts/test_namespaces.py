@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Ranks in two network namespaces, as on two hosts: they meet, under mpirun, too; a killed rank, a stopped one and a cut wire are named."""
+"""Ranks in two network namespaces, as on two hosts, meet, also under mpirun; messages name a killed rank, a stopped rank and a cut wire."""
 import os, shutil, signal, sys, unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -22,7 +22,7 @@ class Namespaces(unittest.TestCase):
         return p.returncode, out, err
 
     def stay(self, layout, **more):
-        """Ranks that exchange blocks until one of them ends; all have met."""
+        """Start ranks that exchange blocks until one of them ends, and wait until all are ready."""
         ranks = self.hosts.start_job(layout, [RANK, "stay"], **more)
         for p in ranks:
             line = p.stdout.readline()
@@ -30,7 +30,7 @@ class Namespaces(unittest.TestCase):
         return ranks
 
     def expect_names(self, ranks, victim, text):
-        """All other ranks end by themselves, with a message."""
+        """Check that all other ranks end by themselves, with a message."""
         for r, p in enumerate(ranks):
             if r != victim:
                 status, _, err = self.end(p)

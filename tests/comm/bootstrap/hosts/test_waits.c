@@ -1,5 +1,4 @@
-/* test_waits.c — a chain of waits: whichever rank times out first, the message names the rank
- * that all others wait for. */
+/* test_waits.c — a chain of waits: whichever rank times out first, the message names the rank for which all others wait. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -96,11 +95,11 @@ static void expect_victim(const struct chain *c)
 static void a_stopped_rank_at_the_end_of_a_chain_is_named(void **state)
 {
 	(void)state;
-	expect_victim(&(struct chain){ "aabb", .victim = 3, .first = 1u << 0,
-				       .stops = true }); /* rank 0 waits for rank 2, which waits for rank 3 */
+	/* rank 0 waits for rank 2, which waits for rank 3 */
+	expect_victim(&(struct chain){ "aabb", .victim = 3, .first = 1u << 0, .stops = true });
 	expect_victim(&(struct chain){ "aabb", .victim = 3, .first = 1u << 1, .stops = true });           /* chain of waits: 1, 0, 2, 3 */
 	expect_victim(&(struct chain){ "aabb", .victim = 0, .first = 1u << 1 | 1u << 3, .stops = true }); /* chain of waits: 3, 2, 0 */
-	/* chain of waits: 3, 2, 0; rank 0 stops while it waits for rank 1, so host b's record about rank 1 is out of date */
+	/* chain of waits: 3, 2, 0; rank 0 stops while it waits for rank 1, so what host b knows of rank 1 is out of date */
 	expect_victim(
 		&(struct chain){ "aabb", .victim = 0, .first = 1u << 1 | 1u << 3, .stops = true, .awaits = 1u << 1, .late = 1u << 1 });
 	expect_victim(&(struct chain){ "aaaa", .victim = 2, .first = 1u << 1, .stops = true }); /* chain of waits: 1, 0, 2 */

@@ -4,10 +4,9 @@
  *
  *     namespace a: tap device "wire" ──read── lost? ─ delayed? ──write── tap device "wire" of namespace b, and the same way back
  *
- * The namespaces are those of ip-netns(8).  Prints "ready"; then each line of standard input, "a LOSS DELAY REORDER", says what happens to the
- * packets that a host sends: LOSS % of them are lost, the others arrive DELAY ms later, but REORDER % of them at once.  The answer is "set".
- * "spare PORT" excepts the packets of one TCP port, over IPv4, from all of that.
- * Ends at the end of standard input. */
+ * The namespaces are those of ip-netns(8).  The program prints "ready", then reads commands from standard input, prints "set" after
+ * each, and ends at the end of the input.  "a LOSS DELAY REORDER": of the packets that host a sends, LOSS % are lost; the others arrive
+ * DELAY ms later, but REORDER % of them immediately.  "spare PORT" exempts the packets of one TCP port, over IPv4. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/if.h>

@@ -17,9 +17,9 @@ enum what {
 	MESSAGE,        /* a sender's request reaches the receiver */
 	GRANTED,        /* a grant reaches its sender */
 	QUEUED,         /* the data of a grant reaches the queue */
-	SERVED,         /* the last byte of this data has left the link */
+	SERVED,         /* the last byte of the data of a grant has left the link */
 	DEATH,          /* a sender's process ends */
-	HEARD_OF_DEATH, /* the receiver detects this end */
+	HEARD_OF_DEATH, /* the receiver detects the end of a sender's process */
 	TICK,
 };
 
@@ -41,7 +41,7 @@ struct sim {
 	uint64_t size[SIM_SENDERS][MAX_MESSAGES], requested_ns[SIM_SENDERS][MAX_MESSAGES];
 	unsigned n_sent[SIM_SENDERS], n_requested[SIM_SENDERS], n_done[SIM_SENDERS];
 	uint64_t next_message[SIM_SENDERS], next_offset[SIM_SENDERS];      /* expected in the next grant */
-	uint64_t last_arrival_ns[SIM_SENDERS], last_grant_ns[SIM_SENDERS]; /* events of a connection stay in order */
+	uint64_t last_arrival_ns[SIM_SENDERS], last_grant_ns[SIM_SENDERS]; /* these keep the events of a connection in order */
 	uint64_t got[SIM_SENDERS];
 	struct sim_figures f;
 };
@@ -276,8 +276,7 @@ struct sim_figures sim_run(const struct sim_plan *p)
 		if (e.what != TICK)
 			s->f.end_ns = e.ns;
 		handle_event(s, &e);
-		/* Requests at the same time are reported together, without a grant in
-		 * between. */
+		/* report all requests of the same time before the next grant */
 		while ((!s->n_events || s->heap[0].ns != s->now) && gpul_admission_next(s->a, &g)) {
 			check_grant(s, &g);
 			send_grant(s, &g);

@@ -20,7 +20,7 @@ struct sim_plan {
 	unsigned n_senders;
 	uint64_t window_bytes, grant_bytes;
 	uint64_t ns_per_byte;
-	uint64_t delay_ns, jitter_ns;        /* delay of one direction */
+	uint64_t delay_ns, jitter_ns;        /* delay of each direction, to which a random part of jitter_ns is added */
 	uint64_t message_bytes[SIM_SENDERS]; /* maximum size of a message of each sender */
 	unsigned n_messages;                 /* number of messages of each sender */
 	bool backlogged;                     /* all messages are requested at the start */

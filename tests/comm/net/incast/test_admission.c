@@ -20,7 +20,7 @@ static gpul_admission *create(unsigned n_senders, uint64_t window_bytes, uint64_
 	return a;
 }
 
-/* The next grant must be this one. */
+/* Check that the next grant has these values. */
 static void expect(gpul_admission *a, unsigned sender, uint64_t message, uint64_t offset, uint64_t bytes, bool last)
 {
 	gpul_admission_grant g;

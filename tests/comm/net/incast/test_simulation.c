@@ -55,7 +55,7 @@ static void the_link_is_busy_while_messages_wait(void **state)
 		for (unsigned i = 0; i < p.n_senders; i++)
 			p.message_bytes[i] = 8 * p.grant_bytes;
 		f = sim_run(&p);
-		/* The link is fully used, except in the first and the last round trip; up to 8 % are lost by grants that are cut short. */
+		/* Except in the first and the last round trip, the link is always busy, but for up to 8 % of the time, because some grants are short. */
 		assert_true((double)f.end_ns <= 1.08 * (double)(f.bytes * p.ns_per_byte) + 8.0 * (double)(p.delay_ns + p.jitter_ns));
 	}
 }

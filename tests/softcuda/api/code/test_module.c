@@ -148,7 +148,7 @@ static void explains_why_an_image_cannot_be_loaded(void **state)
 	CUmodule module;
 
 	(void)state;
-	if (!on_software_driver()) /* these truncated images are not loaded on NVIDIA's driver, which would load their machine code */
+	if (!on_software_driver()) /* NVIDIA's driver would read machine code past the end of these truncated images */
 		skip();
 	cubin[18] = 190;
 	fails(load(cubin, log, sizeof log), CUDA_ERROR_NO_BINARY_FOR_GPU);
@@ -281,7 +281,7 @@ static void loads_the_ptx_of_a_fat_binary(void **state)
 	ok(load(&wrapper, log, sizeof log));
 	fatbin[16 + 28] = 120; /* the PTX is for a GPU that is newer than the device */
 	ok(load(&wrapper, log, sizeof log));
-	fatbin[16 + 41] = 0x80; /* says that the text is compressed by zstd, which it is not */
+	fatbin[16 + 41] = 0x80; /* this flag says that the PTX is compressed by zstd, but it is not */
 	memcpy(fatbin + 16 + 16, &text_bytes, 4);
 	memcpy(fatbin + 16 + 56, &text_bytes, 8);
 	fails(load(&wrapper, log, sizeof log), CUDA_ERROR_INVALID_IMAGE);

@@ -159,7 +159,7 @@ static void a_loop_runs_until_its_kernel_ends_it(void **state)
 	add_kernel(body, "count_down", (void *[]){ &handle, &at }, NULL);
 	add_put(graph, address(&word[1]), 5, &node);
 	x = instantiate();
-	for (int k = 0; k < 2; k++) { /* each launch assigns the default value */
+	for (int k = 0; k < 2; k++) { /* each launch sets the condition to its default value */
 		word[0] = 50;
 		word[1] = 0;
 		run(x);

@@ -123,7 +123,7 @@ static void an_update_replaces_the_objects_once_launches_have_ended(void **state
 	ok(cuMemFreeHost(flag));
 }
 
-/* Updates from a graph without objects to one with an object, and back; an update that is refused replaces no object. */
+/* Update from a graph without objects to a graph with an object, and back; a refused update replaces no object. */
 static void an_update_brings_and_removes_objects(void **state)
 {
 	uint32_t *flag = make_flag();

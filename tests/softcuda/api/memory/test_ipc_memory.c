@@ -225,7 +225,7 @@ static void survivor(int peer)
 	must_ok(cuIpcOpenMemHandle(&p, h[1], LAZY));
 	pass_turn(peer);
 	await_turn(peer);
-	must(cuIpcOpenMemHandle(&p, h[0], LAZY) != CUDA_SUCCESS); /* its memory is freed */
+	must(cuIpcOpenMemHandle(&p, h[0], LAZY) != CUDA_SUCCESS); /* the owner has freed this memory */
 	pass_turn(peer);
 	must(read(peer, &end, 1) == 0); /* the owner has ended */
 	must(word_at(p, 4095) == 7);

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static CUcontext first, second; /* of devices 0 and 1 */
+static CUcontext first, second; /* the contexts of devices 0 and 1 */
 
 static int make_two(void **state)
 {

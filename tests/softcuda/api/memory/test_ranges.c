@@ -1,5 +1,4 @@
-/* test_ranges.c — every copy and fill, with valid, too long, freed, reserved, unmapped and protected ranges in each kind of
- * memory.
+/* test_ranges.c — every copy and fill, with valid, too long, freed, reserved, unmapped and protected ranges in each kind of memory.
  *
  * Each call in one table is applied to each kind of memory in another.  A call must accept the whole range, refuse a range that is
  * one byte longer, and not change the bytes around the range. */
@@ -12,7 +11,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#define BYTES ((size_t)64 << 10) /* size of each memory */
+#define BYTES ((size_t)64 << 10) /* size of each tested range of memory */
 enum { SLACK = 4096, STRIDE = 8192, ROW = 4096 };
 
 /* ---- the calls: each copies n bytes, or fills n bytes of dst ------------------------------------------------------------- */
@@ -363,7 +362,7 @@ static void wait_for_a_tick(void)
 
 /* ---- the tests ------------------------------------------------------------------------------------------------------------ */
 
-static char *program; /* memory of the program, 4 * BYTES */
+static char *program; /* 4 * BYTES of memory that is not the driver's */
 
 static void expect(CUresult r, CUresult expected, const struct call *c, const struct memory *m, const char *what)
 {
@@ -518,7 +517,7 @@ static void mappings_without_a_gap_are_one_range_and_allocations_are_not(void **
 	fails(cuMemsetD8(p, 1, 3 * step), CUDA_ERROR_INVALID_VALUE);
 	ok(cuMemUnmap(p, 4 * step));
 	ok(cuMemAddressFree(p, 4 * step));
-	for (unsigned k = 0; k < 64 && b != a + BYTES; k++) { /* these are leaked until the context ends */
+	for (unsigned k = 0; k < 64 && b != a + BYTES; k++) { /* cuCtxDestroy frees these allocations */
 		a = b;
 		b = make_device();
 	}

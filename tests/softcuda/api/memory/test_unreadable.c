@@ -7,7 +7,7 @@
 
 enum { PAGE = 4096, BLOCK = 256 };
 
-static char *last_page; /* nothing is mapped after it */
+static char *last_page; /* the addresses after this page are not mapped */
 static CUstream stream;
 
 static void *before_end(size_t bytes)
@@ -20,7 +20,7 @@ static void *nowhere(void)
 	return last_page + PAGE;
 }
 
-/* A kernel with parameters of 4, 8 and many bytes, and one without. */
+/* A kernel with parameters of 4, 8 and many bytes, and a kernel without parameters. */
 static const char ptx[] = ".version 8.0\n.target sm_80\n.address_size 64\n"
 			  ".visible .entry k(.param .u64 a, .param .align 8 .b8 b[256], .param .u32 c) { ret; }\n"
 			  ".visible .entry none() { ret; }\n";

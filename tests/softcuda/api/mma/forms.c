@@ -23,7 +23,7 @@
 	{ "wgmma.mma_async.sync.aligned.m64n" #columns "k" #k "." #acc "." #in "." #in, { type, 4 }, { type, columns / 16 }, \
 	  { acc##_E, nd }, acc##_E, nd, 128, columns, DENSE }
 /* clang-format on */
-/* Like the macro above, with another layout.  a_words and b_words: words per thread that fill the shared memory of A and B. */
+/* Like WGMMA, with another layout.  a_words and b_words: words that each thread stores to the shared memory of A and B. */
 /* clang-format off */
 #define WGMMA_IN(columns, k, acc, in, type, nd, layout, a_words, b_words) \
 	{ "wgmma.mma_async.sync.aligned.m64n" #columns "k" #k "." #acc "." #in "." #in, { type, a_words }, { type, b_words }, \
@@ -172,25 +172,25 @@ static unsigned add_loads(struct text *t, char name, const struct operand *o, un
 	return at;
 }
 
-/* The descriptor of A or B, which starts at byte `at` of ab: bytes from one piece of 16 bytes in k to the next (rows of 16 bytes only; by column:
- * from rows that do not fit into one row of the layout to the next), and from eight rows (by column: eight k) to the next. */
+/* Return the matrix descriptor of A or B, which starts at byte `at` of ab; PTX ISA, wgmma, defines its leading and stride offsets.
+ * by_column: adjacent elements in memory belong to adjacent rows of M or columns of N, not to adjacent k. */
 static uint64_t descriptor(const struct form *f, unsigned at, bool by_column, unsigned k_bytes, unsigned rows)
 {
 	const unsigned row_bytes = f->layout & LAYOUT_128 ? 128 : f->layout & LAYOUT_64 ? 64 : f->layout & LAYOUT_32 ? 32 : 16;
 	const uint64_t swizzle = row_bytes == 128 ? 1 : row_bytes == 64 ? 2 : row_bytes == 32 ? 3 : 0;
 	uint64_t leading = 128, stride = row_bytes == 16 ? 8 * k_bytes : 8 * row_bytes;
 
-	if (by_column) { /* k_bytes / 2 rows of k, each of 2 * rows bytes */
+	if (by_column) { /* the matrix has k_bytes / 2 rows of 2 * rows bytes, one row for each k */
 		leading = row_bytes == 16 ? 16 * rows : (uint64_t)row_bytes * k_bytes / 2;
 		stride = row_bytes == 16 ? 128 : 8 * row_bytes;
 	} else if (row_bytes == 32 && k_bytes == 64) {
-		leading = 32 * rows; /* k has a second row of the layout */
+		leading = 32 * rows; /* 64 bytes of k fill two swizzled rows of 32 bytes */
 	}
 	return at / 16 | leading / 16 << 16 | stride / 16 << 32 | swizzle << 62;
 }
 
-/* A and B go to shared memory: core matrices of 128 bytes, those of the same rows one after the other, then those of the next eight rows; swizzled: rows of 32
- * to 128 bytes one after the other. */
+/* Print wgmma and the stores of A and B to shared memory.  Not swizzled, the core matrices of eight rows are adjacent, followed by those
+ * of the next eight rows; swizzled, rows of 32 to 128 bytes are adjacent. */
 static void add_wgmma(struct text *t, const struct form *f)
 {
 	const bool integer = f->c.type == S32, halves = f->a.type == F16 || f->a.type == BF16, registers = f->layout & LAYOUT_REGISTERS;

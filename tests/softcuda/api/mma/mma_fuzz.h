@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 /* clang-format off */
-enum element { F16, BF16, TF32, E4M3, E5M2, F32, F64, S32, BITS, FOURS, PAIRS };  /* positions: FOURS 2 of 4 elements, PAIRS 1 of 2 */
+enum element { F16, BF16, TF32, E4M3, E5M2, F32, F64, S32, BITS, FOURS, PAIRS };  /* FOURS, PAIRS: positions of 2 of 4, 1 of 2 elements */
 /* clang-format on */
 
 /* Each lane (mma) or thread (wgmma) holds `words` 32-bit words of an operand. */
@@ -29,11 +29,10 @@ struct form {
 	unsigned layout; /* wgmma: LAYOUT_* */
 };
 
-/* Where wgmma reads A and B: rows of 32, 64 or 128 swizzled bytes; 0: not swizzled.  Shared memory has random contents, so the
- * test need not swizzle them. */
+/* How wgmma reads A and B: A from registers; rows of 32, 64 or 128 swizzled bytes, 0: not swizzled.  Random contents need no swizzling. */
 enum { LAYOUT_REGISTERS = 1, LAYOUT_32 = 2, LAYOUT_64 = 4, LAYOUT_128 = 8, LAYOUT_A_BY_COLUMN = 16, LAYOUT_B_BY_ROW = 32 };
 
-/* Write the name of a form (at most 96 bytes): the instruction, and the layout if it is not the usual one. */
+/* Write the name of a form: the instruction, and the layout if it is not 0. */
 void form_name(const struct form *f, char out[96]);
 
 extern const struct form forms[];

@@ -59,7 +59,7 @@ static uint64_t make_positions(enum element type, uint64_t random)
 	return word;
 }
 
-/* Make one element; sum: it belongs to C, not to A or B. */
+/* Make one element.  sum: true for an element of C, false for one of A or B. */
 static uint64_t make_element(enum element type, enum mode mode, bool sum, uint64_t *state)
 {
 	const struct layout *f = &layouts[type];

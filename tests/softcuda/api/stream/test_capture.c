@@ -154,7 +154,7 @@ static void a_graph_is_launched_many_times_in_stream_order(void **state)
 	for (int i = 0; i < 10000; i++)
 		ok(cuGraphLaunch(exec, a));
 	copy_word(a, &word[2], &word[1]);
-	ok(cuGraphExecDestroy(exec)); /* the destroyed graph is still running */
+	ok(cuGraphExecDestroy(exec)); /* the launches of the destroyed graph are still running */
 	ok(cuStreamSynchronize(a));
 	assert_int_equal(word[0], 320100);
 	assert_int_equal(word[2], 320100);

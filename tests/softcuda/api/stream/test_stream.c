@@ -1,5 +1,4 @@
-/* test_stream.c — the order of operations: streams, events, callbacks, and a kernel that runs until the program
- * raises a flag. */
+/* test_stream.c — the order of operations: streams, events, callbacks, and a kernel that runs until the program raises a flag. */
 #include "tests/softcuda/api/support.h"
 
 #include <cmocka.h>

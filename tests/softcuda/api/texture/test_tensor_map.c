@@ -30,7 +30,7 @@ static CUresult encode(CUtensorMap *map, CUdeviceptr tensor, cuuint64_t stride, 
 static void a_kernel_copies_a_box_by_a_map_in_its_parameters(void **state)
 {
 	_Alignas(64) unsigned char bytes[16 + sizeof(CUtensorMap)];
-	CUtensorMap *map = (void *)(bytes + 16); /* misaligned: a map must be aligned to 64 only in a kernel's memory */
+	CUtensorMap *map = (void *)(bytes + 16); /* misaligned on purpose: only in a kernel's memory, a map must be aligned to 64 */
 	uint32_t words[16 * 9], got[32];
 	uint64_t second;
 	CUdeviceptr tensor, other, out;
@@ -47,7 +47,7 @@ static void a_kernel_copies_a_box_by_a_map_in_its_parameters(void **state)
 	ok(encode(map, other, 64, 8, CU_TENSOR_MAP_SWIZZLE_NONE));
 	ok(cuTensorMapReplaceAddress(map, (void *)(uintptr_t)tensor));
 	memcpy(&second, bytes + 16 + 8, sizeof second);
-	assert_int_equal(second, 0); /* these 64 bits contain no field: CUTLASS changes a bit of them in the maps of small tensors */
+	assert_int_equal(second, 0); /* CUTLASS changes a bit of this word in the maps of small tensors, so it must contain no field */
 	ok(cuModuleLoadData(&module, kernel));
 	ok(cuModuleGetFunction(&f, module, "k"));
 	ok(cuLaunchKernel(f, 1, 1, 1, 32, 1, 1, 0, NULL, (void *[]){ map, &out }, NULL));
@@ -152,7 +152,7 @@ static void impossible_im2col_maps_are_refused(void **state)
 	fails(encode_pixels(NULL, tensor, -1, -1, 8, 64), CUDA_ERROR_INVALID_VALUE);
 	fails(encode_pixels(&map, tensor, -129, -1, 8, 64), CUDA_ERROR_INVALID_VALUE);
 	fails(encode_pixels(&map, tensor, -1, 128, 8, 64), CUDA_ERROR_INVALID_VALUE);
-	fails(encode_pixels(&map, tensor, 2, -4, 8, 64), CUDA_ERROR_INVALID_VALUE); /* the box leaves no pixel of the 6 in a row */
+	fails(encode_pixels(&map, tensor, 2, -4, 8, 64), CUDA_ERROR_INVALID_VALUE); /* the box contains none of the 6 pixels of a row */
 	fails(encode_pixels(&map, tensor, -1, -1, 257, 64), CUDA_ERROR_INVALID_VALUE);
 	fails(encode_pixels(&map, tensor, -1, -1, 8, 0), CUDA_ERROR_INVALID_VALUE);
 	fails(encode_pixels(&map, tensor, -1, -1, 8, 1025), CUDA_ERROR_INVALID_VALUE);

@@ -122,7 +122,7 @@ static void linear_reads_weigh_neighbours_by_multiples_of_a_256th(void **state)
 	(void)state;
 	check_1d(CU_TR_ADDRESS_MODE_CLAMP, CU_TR_FILTER_MODE_LINEAR, 0, at, (float[]){ 10, 15, 17.5f, 50, 50, 10, 10 + 10 / 256.f, 10 }, 8);
 	check_1d(CU_TR_ADDRESS_MODE_BORDER, CU_TR_FILTER_MODE_LINEAR, 0, at,
-		 (float[]){ 8.5f, 11, 12.25f, 28.5f, 17.75f, 7.75f, 8 + 138 / 256.f, 8.5f }, 8); /* the border also has weight in y */
+		 (float[]){ 8.5f, 11, 12.25f, 28.5f, 17.75f, 7.75f, 8 + 138 / 256.f, 8.5f }, 8); /* texels of the border count in y, too */
 	check_1d(CU_TR_ADDRESS_MODE_WRAP, CU_TR_FILTER_MODE_LINEAR, 2, unit, (float[]){ 30, 10, 30, 15 }, 4);
 	check_1d(CU_TR_ADDRESS_MODE_MIRROR, CU_TR_FILTER_MODE_LINEAR, 2, unit, (float[]){ 10, 10, 50, 15 }, 4);
 }

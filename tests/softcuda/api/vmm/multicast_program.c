@@ -3,8 +3,8 @@
  *
  *     multicast_program [KERNEL:TARGET] ...        kernel k runs on device k % 2; all run at the same time
  *
- * TARGET: m the multicast address, 0 or 1 the address of device 0's or 1's memory, 0b or 1b another address of it, end the last 4 bytes, odd a misaligned address,
- * past the first address after the object, gone a multicast address that was unmapped, hole one where device 1 has no memory. */
+ * TARGET: m (the multicast address), 0 or 1 (the memory of this device), 0b or 1b (its second address), end (the last 4 bytes), odd (a
+ * misaligned address), past (the first address after the object), gone (an unmapped address), hole (where device 1 has no memory). */
 #include <cuda.h>
 
 #include <stdio.h>

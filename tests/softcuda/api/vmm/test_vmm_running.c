@@ -1,5 +1,4 @@
-/* test_vmm_running.c — mappings that are used at the same time: by kernels of two devices, queued copies and other
- * threads. */
+/* test_vmm_running.c — mappings that are used at the same time: by kernels of two devices, queued copies and other threads. */
 #include "tests/softcuda/api/support.h"
 
 #include <cmocka.h>

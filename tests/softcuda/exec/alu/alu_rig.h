@@ -1,8 +1,7 @@
 /* alu_rig.h — runs one arithmetic handler on 32 lanes, without decoder or parser.
  *
- * check_op() feeds every combination of the operand lists through the handler of each build
- * that this CPU supports, with all lanes active and with some inactive, and compares each lane with a
- * reference function.  Inactive lanes must keep their values. */
+ * check_op() runs the handler of each build that this CPU supports on every combination of the operand lists, with all lanes active and
+ * with some inactive, and compares each lane with a reference function.  Inactive lanes must keep their values. */
 #ifndef GPULOAD_TESTS_SOFTCUDA_EXEC_ALU_ALU_RIG_H
 #define GPULOAD_TESTS_SOFTCUDA_EXEC_ALU_ALU_RIG_H
 
@@ -122,8 +121,7 @@ static inline void rig_run(struct rig *r, const struct rig_build *build, unsigne
 	assert_true(next == &i + 1);
 }
 
-/* ---- operand lists
- * ----------------------------------------------------------------------------- */
+/* ---- operand lists ----------------------------------------------------------------------------- */
 
 struct operands {
 	const uint64_t *values;
@@ -204,8 +202,7 @@ static const uint64_t bool_values[] = { 0, 1, 1, 0, 0, 0, 1 };
 #define LIST(values) ((struct operands){ values, sizeof(values) / sizeof(values[0]) })
 static const struct operands no_operand = { NULL, 0 };
 
-/* ---- the check
- * ------------------------------------------------------------------------------------ */
+/* ---- the check ----------------------------------------------------------------------------------- */
 
 /* The reference: computes the destination's bits from the operands' bits (each truncated to its width). */
 typedef uint64_t reference_fn(uint64_t a, uint64_t b, uint64_t c, uint64_t e);

@@ -248,8 +248,8 @@ static void integers_become_floats_in_four_roundings(void **state)
 	for (uint8_t from = KIND_U8; from <= KIND_S64; from++)
 		for (unsigned k = 0; k < 4; k++)
 			for (uint8_t round = CONVERT_RN; round <= CONVERT_RP; round++) {
-				if (k < 2 &&
-				    round > CONVERT_RZ) /* the reference handles overflow only for rounding to nearest or to zero */
+				/* The reference handles overflow only for rounding to nearest or to zero. */
+				if (k < 2 && round > CONVERT_RZ)
 					continue;
 				now = (struct conversion){ .to = float_kinds[k], .from = from, .round = round };
 				check(OP_CVT_ANY);

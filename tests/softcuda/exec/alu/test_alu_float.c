@@ -71,7 +71,7 @@ static float no_tiny(float r, float x, float y, float z)
 	if (m >= high)
 		return r;
 	const unsigned round = now.flags & ROUND_MASK;
-	/* away: rounding to 24 bits gives the least normal number */
+	/* away: rounding m to 24 bits gives 2^-126, the least normal number, which .ftz keeps */
 	const bool away = round == ROUND_RN ? m >= (low + high) / 2 : round != ROUND_RZ && m > low;
 	return away ? r : copysignf(0, r);
 }
@@ -232,8 +232,7 @@ static void rounding_agrees_with_results_computed_by_hand(void **state)
 		{ OP_MUL_F32, ROUND_RN, 0x7f7fffff, 0x40000000, 0, 0x7f800000 },
 		/* (1 + 2^-23)^2 - (1 + 2^-22) = 2^-46, lost without a fused product */
 		{ OP_FMA_F32, ROUND_RN, 0x3f800001, 0x3f800001, 0xbf800002, 0x28800000 },
-		/* a sum that is a tie of floats when computed in double; the lost bit breaks the tie: 2^24 + 1 +
-		   2^-60 */
+		/* computed in double, a sum like 2^24 + 1 + 2^-60 loses the small term, which breaks the tie between two floats */
 		{ OP_FMA_F32, ROUND_RN, 0x21800000, 0x3f800000, 0x4b800000, 0x4b800000 },
 		{ OP_FMA_F32, ROUND_RN, 0x3f800001, 0x3f7fffff, 0x4b800000, 0x4b800001 },
 		{ OP_SQRT_F32_ANY, ROUND_RZ, 0x40000000, 0, 0, 0x3fb504f3 },
@@ -340,7 +339,7 @@ static void min_and_max_prefer_numbers_and_order_zeros(void **state)
 static uint64_t negated(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 {
 	(void)b, (void)c, (void)e;
-	if (isnan(now_bits == 32 ? (double)f32_of(a) : f64_of(a))) /* like sm_90; also in magnitude() */
+	if (isnan(now_bits == 32 ? (double)f32_of(a) : f64_of(a))) /* sm_90 returns this NaN; magnitude() does, too */
 		return now_bits == 32 ? 0x7fffffff : a | 0x0008000000000000;
 	return now_bits == 32 ? bits32(no_subnormal(f32_of(a))) ^ 0x80000000 : a ^ (uint64_t)1 << 63;
 }

@@ -39,8 +39,8 @@ static uint64_t arithmetic(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 		if (now.kind == FMA) {
 			const bool z_negative = signbit((double)z);
 			negative = r == 0 && z == 0 ? product_negative && z_negative : r + z < 0;
-			const bool lost = r + z == r && z != 0 &&
-					  isfinite((double)r); /* z is too small for the 113 bits of the sum, but can break a tie */
+			/* lost: z is too small for the 113 bits of the sum, but can break a tie. */
+			const bool lost = r + z == r && z != 0 && isfinite((double)r);
 			r = lost ? r + (r < 0 ? -r : r) * (z > 0 ? 0x1p-100 : -0x1p-100) : r + z;
 		}
 	} else {

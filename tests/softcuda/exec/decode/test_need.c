@@ -165,7 +165,7 @@ static void another_program_of_a_decoded_module_has_its_own_variables(void **sta
 
 static void a_running_kernel_sees_what_another_launch_decodes(void **state)
 {
-	/* k waits in its first function until `other` has run, then calls functions that `other` has decoded. */
+	/* kernel `waits` waits until kernel `other` has run, then calls functions that the launch of `other` has decoded */
 	static const char waiting[] = PTX_HEADER TABLE ".visible .global .b32 go;\n" KERNEL_OUT(
 		"waits") "wait: { .reg .b32 g; .reg .pred p; ld.relaxed.gpu.global.b32 g, [go]; setp.eq.u32 p, g, 0; @p bra wait; }\n" CALL
 			 "ret; }\n" KERNEL_OUT("other") CALL "{ .reg .b32 g; mov.u32 g, 1; st.relaxed.gpu.global.b32 [go], g; } ret; }\n";

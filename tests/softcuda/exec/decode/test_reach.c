@@ -1,5 +1,5 @@
-/* test_reach.c — an instruction that is not interpreted makes only the kernels fail to load that call its function by name; a call
- * through a pointer fails when the instruction is executed. */
+/* test_reach.c — if a function contains an instruction that is not interpreted, kernels that call it by name fail to load; other kernels
+ * load, and a call through a pointer fails when it executes the instruction. */
 #include "tests/softcuda/exec/engine_rig.h"
 
 #include <cmocka.h>

@@ -45,7 +45,7 @@ static struct text begin(void)
 	return t;
 }
 
-/* Add instructions that compute s[from] to s[to - 1], each from the previous one and the first from `source`, and do the same in C. */
+/* Add instructions that compute s[from] from `source`, and s[k] from s[k - 1] for k up to to - 1; chain() computes the same in C. */
 static void add_chain(struct text *t, const char *source, unsigned from, unsigned to)
 {
 	for (unsigned k = from; k < to; k++)
@@ -183,7 +183,7 @@ static void lanes_whose_guard_is_false_keep_their_value(void **state)
 	rig_close(r);
 }
 
-/* The elements of a vector are written one after another, while some sources have not been read yet. */
+/* The elements of a vector are written one by one, so they must not share storage with sources that are read later. */
 static void results_of_a_vector_do_not_take_the_places_of_its_sources(void **state)
 {
 	struct text t = begin();

@@ -24,7 +24,7 @@ KERNEL = """.visible .entry %s(.param .b32 pa) {
 L: ret; }
 """
 FORM_LINE, FORMS_OF_KERNEL = 4, 100  # the line of KERNEL where the forms start; how many forms a kernel for ptxas has
-# the letter of the registers of a type
+# the letter with which the names of registers of this type begin
 LETTERS = {"b8": "h", "u8": "h", "s8": "h", "b16": "h", "u16": "h", "s16": "h", "f16": "h", "bf16": "h", "b32": "r", "u32": "r", "s32": "r", "f16x2": "r",
            "bf16x2": "r", "f32": "f", "b64": "d", "u64": "d", "s64": "d", "f64": "e", "b128": "q", "pred": "p"}
 
@@ -49,7 +49,7 @@ def braces(letter, n):
 
 
 def fill(text):
-    """Replace the $ names of a form by operands."""
+    """Replace the names that begin with $ in a form by operands."""
     parts = text.split()[0].rstrip(";").split(".")
     types = [LETTERS[p] for p in parts if p in LETTERS] or ["r"]
     first, last = types[0], types[0] if parts[0] == "slct" else types[-1]
@@ -102,7 +102,7 @@ def assemble(ptxas, forms):
 
 
 def find_ptxas():
-    """ptxas, if there is one that knows PTX 9.0."""
+    """Return the path of a ptxas that knows PTX 9.0, or None."""
     path = shutil.which("ptxas") or "/usr/local/cuda/bin/ptxas"
     if not os.path.exists(path):
         return None
@@ -117,7 +117,7 @@ def soft_driver():
 
 
 def refused(forms):
-    """(form, the driver's reason) for each form whose kernel is refused."""
+    """Return (form, the driver's reason) for each form whose kernel is refused."""
     lib = ctypes.CDLL(soft_driver())
     device, context, log = ctypes.c_int(), ctypes.c_void_p(), ctypes.create_string_buffer(4096)
     for call in (lambda: lib.cuInit(0), lambda: lib.cuDeviceGet(ctypes.byref(device), 0),

@@ -34,8 +34,7 @@ static const char kernels[] = PTX_HEADER
 			     "32, 2 { ret; }\n";
 
 static const char endless[] = PTX_HEADER KERNEL_OUT("plain") "L: add.u32 %r1, %r1, 1; bra L; }\n"
-	/* Two groups of lanes branch backward alternately: each yields to the
-	   other. */
+	/* Two groups of lanes branch backward in turn: each group yields to the other one. */
 	KERNEL_OUT("divided") "and.b32 %r1, %t, 1; setp.eq.u32 %p1, %r1, 0; mov.u32 %r2, 0;\n"
 			      "A: add.u32 %r2, %r2, 1; @%p1 bra C;\n"
 			      "B: add.u32 %r2, %r2, 1; bra A;\n"
@@ -44,7 +43,7 @@ static const char endless[] = PTX_HEADER KERNEL_OUT("plain") "L: add.u32 %r1, %r
 	KERNEL_OUT("scattered") "T: .branchtargets A, B; A: and.b32 %r1, %t, 1; add.u32 %t, "
 				"%t, %r1; brx.idx %r1, T; B: add.u32 %t, %t, 1; and.b32 %r1, "
 				"%t, 1; brx.idx %r1, T; }\n"
-	/* The barrier of a block with one warp completes at once. */
+	/* The barrier of a block with one warp completes immediately. */
 	KERNEL_OUT("alone") "L: bar.sync 0; bra L; }\n";
 
 static void blocks_of_a_grid_all_run(void **state)

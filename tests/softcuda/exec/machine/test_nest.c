@@ -103,7 +103,7 @@ static void a_thousand_threads_launch_at_once(void **state)
 
 static void a_tail_launch_begins_after_all_children(void **state)
 {
-	/* the tail launch comes first, and a child launches too; out[1] and out[2] are the values that the tail launches read */
+	/* the parent launches `child`, which launches a kernel itself, after its tail launches, which store what they read to out[1] and out[2] */
 	struct rig *r = rig_open(HEAD COUNT KERNEL_OUT("first") "ld.global.u32 %r1, [%o]; st.global.u32 [%o+4], %r1; ret; }\n" KERNEL_OUT(
 		"second") "ld.global.u32 %r1, [%o+4]; add.u32 %r1, %r1, 1; st.global.u32 [%o+8], %r1; ret; }\n" KERNEL_OUT("child")
 					 DEFAULT_STREAM LAUNCH("count", "8", "32", "%x") "ret; }\n" KERNEL_OUT("parent")
@@ -213,7 +213,7 @@ static void destroying_the_machine_ends_children(void **state)
 
 static void launches_nest_24_deep(void **state)
 {
-	/* each level counts itself and launches the next level; the level whose launch fails stores the error */
+	/* the kernel increments out[0] and launches itself; the kernel whose launch fails stores the error */
 	struct rig *r = rig_open(
 		HEAD KERNEL_OUT("level") "atom.global.add.u32 %r1, [%o], 1;\n" DEFAULT_STREAM LAUNCH("level", "1", "1", "%x")
 			LAST_ERROR("%r2") "setp.ne.u32 %p1, %r2, 0; @%p1 st.global.u32 [%o+4], %r2;\n" LAST_ERROR(
@@ -272,8 +272,7 @@ static void a_wrong_launch_is_an_error_of_its_thread(void **state)
 
 static void launches_that_wait_are_limited(void **state)
 {
-	/* the first child waits until out[2] is not 0; 4 more launches fit into the limit; the parent stores the error, then ends
-	 * the child */
+	/* the first child runs until out[2] is not 0; the limit permits 4 more launches; the parent stores the error, then ends the child */
 	struct rig *r = rig_open_options(
 		HEAD CHAIN FOREVER KERNEL_OUT("parent") DEFAULT_STREAM LAUNCH("forever", "1", "1", "%x") "mov.u64 %d1, 0; $next:\n" LAUNCH(
 			"chain", "1", "1",
@@ -292,8 +291,7 @@ static void launches_that_wait_are_limited(void **state)
 
 static void copies_and_fills_run_in_their_stream(void **state)
 {
-	/* the parent launches a kernel that increments out[0], a copy of 3,000 rows from out to x with other pitches, a fill of x,
-	 * and a copy past the end of x */
+	/* the parent launches a kernel that increments out[0], a copy of 3,000 rows from out to x, a fill of x, and a copy past the end of x */
 	static const char externs[] =
 		".extern .func (.param .b32 v) __cudaCDP2Memcpy2DAsync (.param .b64 a, .param .b64 b, .param .b64 c, .param .b64 d, .param .b64 e, "
 		".param .b64 f, .param .b32 g, .param .b64 h);\n"

@@ -45,7 +45,7 @@ static long sleeps(void)
 	return u.ru_nvcsw;
 }
 
-/* The calling thread sleeps as well, but some hundred times less often than a worker does. */
+/* The calling thread sleeps, too, but hundreds of times less often than a worker does. */
 static bool worker_sleeps(void)
 {
 	const long before = sleeps();

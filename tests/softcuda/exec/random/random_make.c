@@ -18,8 +18,7 @@ static unsigned below(struct random_program *p, unsigned n)
 	return (unsigned)((z ^ (z >> 31)) >> 33) % n;
 }
 
-/* ---- generating
- * ----------------------------------------------------------------------------------- */
+/* ---- generating ----------------------------------------------------------------------------------- */
 
 static int make_block(struct random_program *p, int depth, bool in_loop, int function);
 
@@ -91,8 +90,7 @@ void random_program_make(struct random_program *p, uint64_t seed)
 	p->main_body = make_block(p, 0, false, -1);
 }
 
-/* ---- printing
- * ---------------------------------------------------------------------------------- */
+/* ---- printing ---------------------------------------------------------------------------------- */
 
 struct printer {
 	const struct random_program *p;

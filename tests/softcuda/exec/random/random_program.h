@@ -1,13 +1,10 @@
-/* random_program.h — random structured programs, printed as PTX and executed by a reference
- * walk.
+/* random_program.h — random structured programs, printed as PTX and executed by a reference implementation.
  *
- * A program is a tree: assignments, ifs, loops with breaks, warp operations, calls, indirect
- * calls.  random_program_ptx() prints it for the interpreter, which sees only branches and has
- * to find where lanes diverge and reconverge.  random_program_run() walks the tree with the set of
- * active lanes, which follows from the structure of the tree.  Both must compute the same values.
+ * A program is a tree of assignments, ifs, loops with breaks, warp operations, calls and indirect calls.  random_program_ptx() prints it
+ * for the interpreter, which sees only branches and must find where lanes diverge and reconverge.  random_program_run() walks the tree
+ * with the set of active lanes, which follows from the structure of the tree.  Both must compute the same values.
  *
- * Every warp operation has a mask of the lanes that take part, computed by votes just before lanes
- * diverge, as in a correct CUDA program. */
+ * Every warp operation has a mask of its lanes, computed by votes just before lanes diverge, as in a correct CUDA program. */
 #ifndef GPULOAD_TESTS_SOFTCUDA_RANDOM_PROGRAM_H
 #define GPULOAD_TESTS_SOFTCUDA_RANDOM_PROGRAM_H
 

@@ -92,7 +92,7 @@ static void call_either(const struct random_program *p, const struct node *n, la
 	for (unsigned l = 0; l < 32; l++)
 		odd |= (before[l][n->a] & 1) << l;
 	call(p, n->k, n, v, active & ~odd);
-	call(p, n->k + 1, n, v, active & odd); /* a function exchanges values only with the lanes in its mask */
+	call(p, n->k + 1, n, v, active & odd); /* the lanes of the two calls exchange no values: their masks differ */
 }
 
 static void loop(const struct random_program *p, const struct node *n, lanes v, uint32_t active)

@@ -43,7 +43,7 @@ class Driver:
             sys.exit(f"{name} returned {result}")
 
     def run(self, form, a, b):
-        """The 32-bit results of one form; a and b: uint32."""
+        """Return the 32-bit results of one form for the arrays a and b of uint32."""
         body = form + "; cvt.u32.u16 %w, %g" if "%g" in form else form
         module, f, count = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_uint(len(a))
         self("cuModuleLoadData", ctypes.byref(module), KERNEL.replace("BODY", body + ";").encode())
@@ -79,7 +79,7 @@ FORMATS = {"e4m3": Format(ml_dtypes.float8_e4m3fn, 8, 0x7e, 0x7f), "e5m2": Forma
 
 
 def rounded(x, f, mode, satfinite, relu):
-    """The bits of f32 values x, rounded to a format: by ml_dtypes for .rn; for .rz to the next value toward 0."""
+    """Return the bits of f32 values x, rounded to a format: for .rn by ml_dtypes, for .rz to the next value toward 0."""
     with np.errstate(all="ignore"):
         p = x.astype(f.dtype).view(f.word).astype(np.uint32)
         if mode == "rz":
@@ -93,7 +93,7 @@ def rounded(x, f, mode, satfinite, relu):
 
 
 def tf32(u, mode, relu, satfinite):
-    """tf32 on the bits of an f32, for values that are not NaN."""
+    """Round f32 values that are not NaN, given as bits, to tf32."""
     low, sign = u & 0x1fff, u & 0x80000000
     magnitude = u & 0x7fffe000
     up = {"rz": np.zeros(len(u), bool), "rna": low >= 0x1000, "rn": (low > 0x1000) | (low == 0x1000) & (u >> 13 & 1 == 1)}[mode]
@@ -106,7 +106,7 @@ def tf32(u, mode, relu, satfinite):
 # ---- operands --------------------------------------------------------------------------------------------------------
 
 def around(values):
-    """Values, the middles between them, and the neighbours of all."""
+    """Return the bits of the values, of the middles between adjacent values, and of the floats just below and above each."""
     with np.errstate(all="ignore"):
         v = np.unique(values[np.isfinite(values)]).astype(np.float64)
         middles = ((v[1:] + v[:-1]) / 2).astype(np.float32)
@@ -121,7 +121,7 @@ def operands(values, rng, n_random):
 
 
 def forms(rng, n_random):
-    """(form, a, b, expected results, their bits that count)"""
+    """Yield (form, operands a, operands b, expected results)."""
     every16 = np.arange(1 << 16, dtype=np.uint32)
     for name in ("e4m3", "e5m2"):
         f = FORMATS[name]

@@ -14,7 +14,7 @@ def run(case, tools="memcheck", **more):
 
 class Program(unittest.TestCase):
     def finds(self, case, *patterns, n=1):
-        """The report matches each pattern, and has n errors."""
+        """Check that the report matches each pattern, and has n errors."""
         _, _, text = run(case)
         for pattern in patterns:
             self.assertRegex(text, pattern)

@@ -29,8 +29,8 @@ static void registers_are_allocated_in_units_of_256_by_warp(void **state)
 	(void)state;
 	assert_int_equal(warps(90, 128, 255, 0), 8);
 	assert_int_equal(warps(90, 128, 64, 0), 32);
-	assert_int_equal(warps(90, 128, 65, 0), 28); /* 65 is rounded up to 72; 72 x 32 = 2304: a partition has 7 warps */
-	assert_int_equal(warps(90, 1024, 65, 0), 0); /* a block of 32 warps exceeds 28 */
+	assert_int_equal(warps(90, 128, 65, 0), 28); /* 65 is rounded up to 72; 72 x 32 = 2304, so a partition has room for 7 warps */
+	assert_int_equal(warps(90, 1024, 65, 0), 0); /* a block has 32 warps, but there is room for only 28 */
 	assert_int_equal(warps(90, 1024, 64, 0), 32);
 	assert_int_equal(warps(90, 96, 64, 0), 30); /* 10 blocks of 3 warps */
 }
@@ -39,7 +39,7 @@ static void each_block_needs_a_kilobyte_of_shared_memory_more(void **state)
 {
 	(void)state;
 	assert_int_equal(warps(90, 64, 16, 0), 64);
-	assert_int_equal(warps(90, 64, 16, 7 * 1024), 56);       /* 228 / 8 = 28 blocks of 2 warps */
+	assert_int_equal(warps(90, 64, 16, 7 * 1024), 56);       /* a block takes 7 + 1 of 228 KiB: 28 blocks of 2 warps */
 	assert_int_equal(warps(90, 64, 16, 7 * 1024 + 1), 56);   /* 8320 bytes per block: 28 blocks */
 	assert_int_equal(warps(90, 64, 16, 7 * 1024 + 200), 54); /* 8448 bytes per block: 27 blocks */
 	assert_int_equal(warps(90, 64, 16, 227 * 1024), 2);

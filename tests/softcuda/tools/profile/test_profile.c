@@ -7,14 +7,12 @@
 #include "softcuda/tools/profile/profile_internal.h"
 #include "tests/softcuda/exec/random/random_program.h"
 
-/* ---- the rig ------------------------------------------------------------------------------------------------------------ */
-
 /* A simple observer that counts the PTX instructions of a kernel one by one. */
 enum { MOST_INSTS = 4096 };
 static struct naive {
 	struct observer o;
 	const struct func_code *code;
-	_Atomic uint64_t all_warps, all_threads; /* including the instructions of functions that it calls */
+	_Atomic uint64_t all_warps, all_threads; /* of the kernel and the functions that it calls */
 	_Atomic uint64_t warps[MOST_INSTS], threads[MOST_INSTS];
 	_Atomic uint64_t sectors[MOST_INSTS], wavefronts[MOST_INSTS]; /* sectors: of global and local memory */
 } naive;
@@ -389,8 +387,8 @@ static void counts_generic_and_local_accesses(void **state)
 	assert_int_equal((int)metric(k, "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"), 4);
 }
 
-/* Addresses that change in each round, in all spaces, by some or all lanes, of 1 to 16 bytes, ascending or not: the naive
- * observer must count the same.  %r1: a random number of the lane; %r5: the round. */
+/* Accesses of 1 to 16 bytes in all spaces, by some or all lanes, at addresses that change in each round, ascending or not.  The profile
+ * must have the same counts as the naive observer.  %r1: a random number of the lane; %r5: the round. */
 #define ODD_ROUND \
 	"mad.lo.u32 %r1, %r1, 1664525, 1013904223; shr.u32 %r2, %r1, 9; and.b32 %r2, %r2, 0x3ff0;" \
 	"and.b32 %r3, %r5, 3; setp.eq.u32 %p1, %r3, 0; mul.lo.u32 %r4, %t, %r5; and.b32 %r4, %r4, 0x3ff; shl.b32 %r4, %r4, 4;" \
@@ -400,7 +398,7 @@ static void counts_generic_and_local_accesses(void **state)
 	"add.u32 %r10, %b, %r2; st.shared.u32 [%r10+4], %r1; @%p3 ld.shared.v2.u32 {%r6, %r7}, [%r10+8]; ld.shared.u8 %r8, [%r10+1];" \
 	"atom.shared.add.u32 %r9, [%r10], 1; @!%p3 st.shared.v4.u32 [%r10], {%r6, %r7, %r8, %r9}; and.b32 %r11, %r2, 0x70;" \
 	"cvt.u64.u32 %d6, %r10; cvta.shared.u64 %d6, %d6; selp.b64 %d6, %d6, %d1, %p3; ld.u32 %r6, [%d6];" \
-	"mul.wide.u32 %d7, %r5, 4; add.u64 %d7, %d7, %mine; ld.global.u32 %r6, [%d7]; @%p3 ld.u32 %r6, [%d7];" /* these addresses shift */ \
+	"mul.wide.u32 %d7, %r5, 4; add.u64 %d7, %d7, %mine; ld.global.u32 %r6, [%d7]; @%p3 ld.u32 %r6, [%d7];" /* +4 each round */ \
 	"and.b32 %r10, %t, 31; mad.lo.u32 %r10, %r10, 33, %b; add.u32 %r10, %r10, %r5; st.shared.u8 [%r10], %r6;" \
 	"add.u32 %r11, %c, %r11; st.local.u32 [%r11+4], %r6; @%p3 ld.local.v2.u32 {%r6, %r7}, [%r11+8];"
 

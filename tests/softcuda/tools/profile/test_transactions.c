@@ -140,7 +140,7 @@ static void lanes_that_read_one_word_do_not_conflict(void **state)
 	expect(shared(1, 1, ALL), 1, 1, 0); /* four lanes access the bytes of one word */
 	expect(shared(2, 2, ALL), 1, 1, 0);
 	for (unsigned l = 0; l < WARP_LANES; l++)
-		at[l] = l % 2 * 128; /* 16 lanes access one word of bank 0, the other 16 another one */
+		at[l] = l % 2 * 128; /* 16 lanes access one word of bank 0, and 16 lanes another word of it */
 	expect(gpul_wavefronts(at, ALL, 4, false), 2, 1, 0);
 }
 
@@ -149,9 +149,9 @@ static void wide_accesses_are_made_by_parts_of_the_warp(void **state)
 	(void)state;
 	expect(shared(8, 8, ALL), 2, 2, 0);    /* two wavefronts: each half warp uses 16 x 2 banks */
 	expect(shared(16, 16, ALL), 4, 4, 0);  /* four wavefronts: each quarter warp uses 8 x 4 banks */
-	expect(shared(16, 8, ALL), 4, 2, 0);   /* lanes 0 and 8 of a half share banks */
+	expect(shared(16, 8, ALL), 4, 2, 0);   /* lanes 0 and 8 of a half warp share banks */
 	expect(shared(128, 8, ALL), 32, 2, 0); /* all 16 lanes of a half warp use the same bank */
-	expect(shared(32, 16, ALL), 8, 4, 0);  /* lanes 0 and 4 of a quarter */
+	expect(shared(32, 16, ALL), 8, 4, 0);  /* lanes 0 and 4 of a quarter warp share banks */
 	expect(shared(8, 8, 0xffff), 1, 1, 0); /* the other half has no active lane */
 	expect(shared(128, 4, 0xf), 4, 1, 0);
 }

@@ -7,7 +7,7 @@ PTX = os.path.join(os.path.abspath(os.environ.get("GPULOAD_BUILD", "build")), "k
 
 
 def kernels():
-    """The name and the arguments of each kernel."""
+    """Return the name and the arguments of each kernel."""
     with open(os.path.join(HERE, "clean.cu"), encoding="utf-8") as f:
         return [(name, shlex.split(words)) for words, name in re.findall(r"^// run: (.*)\nKERNEL (\w+)", f.read(), re.M)]
 

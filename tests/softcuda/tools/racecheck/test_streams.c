@@ -181,7 +181,7 @@ static void streams_race_unless_they_are_ordered(void **state)
 /* ---- copies and fills --------------------------------------------------------------------------------------------------- */
 
 enum { LARGE = 3 << 16 };
-static CUdeviceptr large; /* has some pages of shadow memory, most of which no kernel has accessed */
+static CUdeviceptr large; /* large enough for several pages of shadow memory, most of them for bytes that no kernel accesses */
 static uint32_t *pinned;
 
 static void runs_first(CUstream s)

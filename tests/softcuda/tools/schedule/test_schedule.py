@@ -20,7 +20,7 @@ class Orders(unittest.TestCase):
                 self.assertIn(FAULTS.expectation(path), text)
 
     def test_the_string_of_a_schedule_replays_its_result(self):
-        """The report has two values of a word: the first from the program's own order, the second from the order that the printed string replays."""
+        """The report has two values of a word: the first from the program's own order, the second from the order that the printed text replays."""
         for path in FAULTS.wrong:
             with self.subTest(path):
                 _, _, text = FAULTS.run(path, "--schedule", "all")

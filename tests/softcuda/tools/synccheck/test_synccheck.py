@@ -47,7 +47,7 @@ class Faults(unittest.TestCase):
         self.assertIn("still running after 3 s", text)
 
     def test_decoding_takes_time_in_proportion_to_the_module(self):
-        """Searching the module for mbarriers at each store took quadratic time, 100 times as long as memcheck."""
+        """If synccheck searched the module for mbarriers at each store, it would take quadratic time, 100 times as long as memcheck."""
         kernel = ".visible .entry k{}(.param .u64 p) {{ .reg .b64 %d; .reg .b32 %r; ld.param.u64 %d, [p];\n" + "st.global.u32 [%d], %r;\n" * 1500 + "ret; }}\n"
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "large.ptx")

@@ -54,8 +54,7 @@ static uint32_t bits_of(const char *word)
 	return bits;
 }
 
-/* Append the values that a trace abbreviates as "7", as "0, 4 ... 124", or as a list; floats: the register is a float, so "3" is
- * one, too. */
+/* Append the values that a trace abbreviates as "7", as "0, 4 ... 124", or as a list.  floats: the values are floats, even "3". */
 static void append_values(char *to, char *text, uint32_t on, bool floats)
 {
 	char *word[LANES + 1], *rest = text, *next;

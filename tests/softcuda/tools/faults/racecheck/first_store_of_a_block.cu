@@ -1,4 +1,4 @@
-// Thread 0 sets a counter to zero and adds to it; so does a thread of another warp.
+// Thread 0 sets a counter to zero, and threads of two warps add to it, but the other warp may add before thread 0 has set it.
 // expect: shared memory
 // With -DRIGHT, this file compiles to a kernel without the fault.
 // gpuload run: out:i32[64] --grid 1 --block 64

@@ -1,4 +1,4 @@
-// A producer warp arrives at another barrier than the one at which the consumer waits.
+// A producer warp arrives at one barrier, but the consumer warp waits at another barrier.
 // expect: shared memory
 // With -DRIGHT, this file compiles to a kernel without the fault.
 // gpuload run: out:u32[64] --grid 1 --block 96

@@ -1,4 +1,4 @@
-// The flag itself is an ordinary variable.
+// Blocks synchronise by a flag that is an ordinary variable, neither volatile nor atomic.
 // expect: global memory
 // With -DRIGHT, this file compiles to a kernel without the fault.
 // gpuload run: inout:u32[2]=zeros out:u32[1] --grid 2 --block 1

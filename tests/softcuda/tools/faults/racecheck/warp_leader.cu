@@ -1,4 +1,4 @@
-// The first lane of a warp writes what the others read.
+// The first lane of a warp writes what the other lanes read, without __syncwarp() in between.
 // expect: shared memory
 // With -DRIGHT, this file compiles to a kernel without the fault.
 // gpuload run: out:u32[64] --grid 1 --block 64

@@ -1,4 +1,4 @@
-// The lanes of a warp add in shared memory as if they ran in lockstep.
+// The lanes of a warp add in shared memory without __syncwarp(), as if they ran in lockstep.
 // expect: shared memory
 // With -DRIGHT, this file compiles to a kernel without the fault.
 // gpuload run: u32[32]=ones out:u32[1] --grid 1 --block 32
