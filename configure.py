@@ -24,7 +24,7 @@ def arguments(argv=None):
     a.add_argument("--release", "-O", action="store_true", help="no debug information, no assertions")
     a.add_argument("--sanitize", metavar="LIST", help="build with sanitizers: address,undefined or thread")
     a.add_argument("--coverage", action="store_true", help="count executed lines; after ninja -f DIR/build.ninja check, the target coverage "
-                                                         "prints the share of executed lines of each folder")
+                                                         "prints the percentage of executed lines in each folder")
     a.add_argument("--cflags", default="", help="further compiler flags")
     a.add_argument("--ldflags", default="", help="further linker flags")
     a.add_argument("--quiet", action="store_true", help="do not print the list of tools and libraries")

@@ -207,20 +207,20 @@ void gpul_comm_timed_out(gpul_comm *c)
 	(void)snprintf(wait, sizeof wait, "rank %d waited %d ms for %s from rank %d", c->rank, timeout_ms, thing(r->what), (int)r->peer);
 	if (end.silent >= 0)
 		gpul_comm_fail(c, GPUL_COMM_RANK_STALLED, culprit,
-			       "rank %d (pid %d) does not run: is it stopped, by SIGSTOP or a debugger?  %s", culprit,
+			       "rank %d (pid %d) is not running: is it stopped by SIGSTOP or a debugger?  %s", culprit,
 			       (int)c->paths[culprit].pid, wait);
 	else if (culprit < 0)
 		gpul_comm_fail(c, GPUL_COMM_TIMED_OUT, r->peer,
-			       "%s (pid %d), which waits, too: both ranks have made different calls, or send before they "
-			       "receive; put such calls into one group",
+			       "%s (pid %d), which is also waiting: the two ranks made different calls, or both send before they receive; "
+			       "put such calls into one group",
 			       wait, (int)c->paths[r->peer].pid);
 	else if (culprit == r->peer)
 		gpul_comm_fail(c, GPUL_COMM_TIMED_OUT, culprit,
-			       "%s (pid %d): that process runs, but has not made the same call, or its GPU is busy", wait,
+			       "%s (pid %d): that process is running, but has not made the same call, or its GPU is busy", wait,
 			       (int)c->paths[culprit].pid);
 	else
 		gpul_comm_fail(c, GPUL_COMM_TIMED_OUT, culprit,
-			       "rank %d (pid %d) runs, but has not made the same call, or its GPU is busy: %s, "
-			       "which waits for rank %d in turn",
+			       "rank %d (pid %d) is running, but has not made the same call, or its GPU is busy: %s, which itself waits "
+			       "for rank %d",
 			       culprit, (int)c->paths[culprit].pid, wait, culprit);
 }

@@ -25,7 +25,8 @@ static gpul_status launch(gpul_comm *c, struct comm_request *r, CUstream stream,
 	plan = gpul_comm_plan_for(c, call, r->send_bytes > r->recv_bytes ? r->send_bytes : r->recv_bytes);
 	kernel = gpul_comm_kernel_of(call, plan.algo, plan.proto);
 	if (kernel == N_KERNELS)
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s cannot use algorithm %s with protocol %s: there is no such kernel",
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
+				 "%s cannot use algorithm %s with protocol %s: gpuload has no kernel for this combination",
 				 gpul_comm_call_name(call), gpul_comm_algo_name(plan.algo), gpul_comm_proto_name(plan.proto));
 	r->work.n_blocks = plan.n_blocks;
 	return gpul_comm_enqueue(c, kernel, &r->work, plan.n_blocks, plan.n_threads, stream, err);

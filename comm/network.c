@@ -429,7 +429,7 @@ static void connection_failed(void *context, int rank, unsigned conn, const gpul
 		return;
 	if (why->native != EPIPE && why->native != ESHUTDOWN && gpul_boot_silent_ms(c->boot, rank) >= UNDELIVERED_MS)
 		gpul_comm_fail(c, GPUL_COMM_RANK_STALLED, rank,
-			       "rank %d (pid %d) does not run: is it stopped, by SIGSTOP or a debugger?  %.100s", rank,
+			       "rank %d (pid %d) is not running: is it stopped by SIGSTOP or a debugger?  %.100s", rank,
 			       (int)c->paths[rank].pid, why->what);
 	else if (why->native == ETIMEDOUT && !why->by_peer) /* the process of the other rank runs, so the network is the cause */
 		gpul_comm_fail(c, GPUL_COMM_RANK_FAILED, rank,

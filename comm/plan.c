@@ -286,7 +286,7 @@ const char *gpul_comm_plan_obstacle(const gpul_comm *c, gpul_comm_call call, gpu
 	if (!gpul_comm_plan_exists(call, algo, proto))
 		return no_kernel;
 	if (proto != GPUL_COMM_SIMPLE && c->has_network)
-		return "over the network only the protocol simple works";
+		return "only protocol simple works over the network";
 	if (algo == GPUL_COMM_ONE_SHOT && c->has_network)
 		return "algorithm oneshot needs memory that all ranks share";
 	if (algo == GPUL_COMM_DIRECT && !uses_channels(call, algo) && !c->direct)

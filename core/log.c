@@ -134,8 +134,8 @@ void gpul_log_mistake(const char *module, const char *fmt, ...)
 		show_line(GPUL_LOG_INFO, module, line);
 	else if (is_new_mistake(line, &is_last))
 		show_line(GPUL_LOG_NOTICE, module,
-			  is_last ? "further failed calls of this program are not explained; set GPULOAD_LOG=info to see the reason "
-				    "of each"
+			  is_last ? "further failed calls of this program are not explained; set GPULOAD_LOG=info to see the reason for "
+				    "each failure"
 				  : line);
 }
 

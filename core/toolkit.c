@@ -116,8 +116,8 @@ static gpul_status open_library(const gpul_toolkit_library *l, void **handle, gp
 	if (try_places(asked, l->names, open_candidate, handle))
 		return GPUL_OK;
 	if (asked && *asked)
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s: the file of %s=%s cannot be loaded as %.*s%s", l->needed_for, l->variable,
-				 asked, stem, l->names[0], l->otherwise);
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s: the file given by %s=%s cannot be loaded as %.*s%s", l->needed_for,
+				 l->variable, asked, stem, l->names[0], l->otherwise);
 	return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
 			 "%s: %.*s was not found in $CUDA_HOME, in /usr/local/cuda, on the library path of the dynamic "
 			 "loader, or in cuda-wheels beside this program: set %s to its path%s",

@@ -29,7 +29,8 @@ static const struct {
 	{ CUDA_ERROR_LAUNCH_FAILED, "the kernel trapped or had a fault; the context is unusable; --driver soft shows where" },
 	{ CUDA_ERROR_ASSERT, "an assert in the kernel failed; its line is on stdout or stderr" },
 	{ CUDA_ERROR_ILLEGAL_INSTRUCTION, "the kernel's code is damaged, or was built for another architecture" },
-	{ CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, "launch fewer blocks: all blocks of a cooperative launch must be resident at once" },
+	{ CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
+	  "launch fewer blocks: all blocks of a cooperative launch must be resident at the same time" },
 	{ CUDA_ERROR_SYSTEM_DRIVER_MISMATCH, "libcuda.so.1 and the kernel module differ in "
 					     "version: reboot after the driver update" },
 	{ CUDA_ERROR_SYSTEM_NOT_READY, "start nvidia-fabricmanager (NVSwitch machines), see dmesg" },

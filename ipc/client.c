@@ -96,7 +96,7 @@ gpul_status gpul_ipc_client_open(const gpul_driver *drv, const gpul_ipc_client_o
 	gpul_status st = GPUL_OK;
 
 	if (!c)
-		st = gpul_fail(err, GPUL_ENOMEM, 0, "out of memory (client)");
+		st = gpul_fail(err, GPUL_ENOMEM, 0, "out of memory: cannot attach to shared memory");
 	else if (!o->devices || o->n_devices == 0 || o->n_devices > GPUL_MEM_MAX_DEVICES)
 		st = gpul_fail(err, GPUL_EINVAL, (int)o->n_devices, "the number of devices is %u: expected 1 to %d", o->n_devices,
 			       GPUL_MEM_MAX_DEVICES);
@@ -229,7 +229,7 @@ static void report_owner_end(gpul_ipc_client *c, const char *what, gpul_ipc_even
 {
 	gpul_error why = { 0 };
 
-	(void)gpul_fail(&why, GPUL_ESYS, ECONNRESET, "the owner of the memory, pid %d, %s without a message that ends the sharing",
+	(void)gpul_fail(&why, GPUL_ESYS, ECONNRESET, "the owner of the memory, pid %d, %s without saying that it stops sharing the memory",
 			(int)c->owner.pid, what);
 	gpul_log(GPUL_LOG_INFO, "ipc", "%s", why.text);
 	c->owner_died = true;

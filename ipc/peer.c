@@ -281,7 +281,7 @@ static struct peer *find_entry(gpul_ipc_server *s, gpul_ipc_event *out)
 	}
 	if (oldest)
 		refuse_with(s, oldest, GPUL_EUNSUPPORTED,
-			    "too many connections have not sent a HELLO message: the oldest of them is dropped", out);
+			    "too many connections have not sent a HELLO message: the oldest of these connections is closed", out);
 	return oldest;
 }
 

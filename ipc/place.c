@@ -156,7 +156,7 @@ gpul_status gpul_ipc_places(char ***names, size_t *n_names, gpul_error *err)
 	folder = fd >= 0 ? fdopendir(fd) : NULL;
 	if (fd >= 0 && !folder) {
 		close(fd);
-		return gpul_fail(err, GPUL_ENOMEM, 0, "out of memory (list of %s)", path);
+		return gpul_fail(err, GPUL_ENOMEM, 0, "out of memory while listing the folder %s", path);
 	}
 	all = !folder || collect_names(folder, &found);
 	if (folder)
@@ -165,7 +165,7 @@ gpul_status gpul_ipc_places(char ***names, size_t *n_names, gpul_error *err)
 		while (found.n)
 			free(found.at[--found.n]);
 		gpul_array_free(&found);
-		return gpul_fail(err, GPUL_ENOMEM, 0, "out of memory (names in %s)", path);
+		return gpul_fail(err, GPUL_ENOMEM, 0, "out of memory while reading the names in %s", path);
 	}
 	*names = found.at;
 	*n_names = found.n;

@@ -87,7 +87,7 @@ gpul_status gpul_ipc_server_create(const gpul_driver *drv, gpul_mem *mem, const 
 				 GPUL_IPC_MAX_PEERS);
 	s = new_server(drv, mem, options);
 	if (!s)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "out of memory (server)");
+		return gpul_fail(err, GPUL_ENOMEM, 0, "out of memory: cannot share memory");
 	st = gpul_ipc_offer_make(s, options, err);
 	if (!st)
 		st = gpul_ipc_epoll_open(s, err);

@@ -132,7 +132,7 @@ static gpul_status find_locked(const gpul_module *m, const char *name, const gpu
 	if (n == 0)
 		return fail_not_found(m, name, err);
 	list_kernels(m, name, names, sizeof names);
-	return gpul_fail(err, GPUL_EINVAL, 0, "%zu kernels are called '%.40s': %s", n, name, names);
+	return gpul_fail(err, GPUL_EINVAL, 0, "%zu kernels match '%.40s': %s", n, name, names);
 }
 
 gpul_status gpul_kernel_find(const gpul_module *m, const char *name, const gpul_kernel **out, gpul_error *err)

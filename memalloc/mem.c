@@ -85,7 +85,7 @@ static gpul_status new_object(const gpul_driver *drv, const gpul_mem_desc *desc,
 	gpul_status st;
 
 	if (!m)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "out of memory (memory object)");
+		return gpul_fail(err, GPUL_ENOMEM, 0, "out of memory: cannot create a memory object");
 	m->drv = drv;
 	m->ops = find_ops(kind);
 	m->fd = -1;

@@ -307,7 +307,7 @@ static gpul_status register_region(gpul_regcache *c, const struct span *want, co
 
 	if (!r || !reserve_regions(c, c->n + c->n_coming + 1)) {
 		free(r);
-		return gpul_fail(err, GPUL_ENOMEM, 0, "out of memory (record of registered region %zu)", c->n + 1);
+		return gpul_fail(err, GPUL_ENOMEM, 0, "out of memory: cannot record registered region %zu", c->n + 1);
 	}
 	c->n_coming++;
 	remove_covered(c, hull, &unused);
@@ -389,7 +389,7 @@ gpul_status gpul_regcache_create(const gpul_reg_ops *ops, size_t idle_bytes, gpu
 		return gpul_fail(err, GPUL_EINVAL, 0, "a registration cache needs both functions, reg and dereg, but one of them is NULL");
 	c = calloc(1, sizeof *c);
 	if (!c)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "out of memory (registration cache)");
+		return gpul_fail(err, GPUL_ENOMEM, 0, "out of memory: cannot create a registration cache");
 	c->ops = *ops;
 	c->idle_limit_bytes = idle_bytes;
 	c->page_mask = (uintptr_t)sysconf(_SC_PAGESIZE) - 1;

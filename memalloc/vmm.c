@@ -79,7 +79,7 @@ static gpul_status map_physical(gpul_mem *m, gpul_error *err)
 	r = m->drv->cuMemMap(m->gpu, bytes, 0, m->physical, 0);
 	/* The driver returns CUDA_ERROR_NOT_SUPPORTED if the memory has another size than the mapping. */
 	if (r == CUDA_ERROR_NOT_SUPPORTED && m->about.imported)
-		st = refuse_offer(m, r, "the driver reports another size", err);
+		st = refuse_offer(m, r, "the driver reports a different size", err);
 	else
 		st = gpul_mem_cu_status(m, err, r, "cuMemMap");
 	if (st)
@@ -240,7 +240,7 @@ static gpul_status import_vmm(gpul_mem *m, const struct mem_source *from, gpul_e
 		return st;
 	r = m->drv->cuMemImportFromShareableHandle(&m->physical, shareable, from->handle ? by_fabric : by_fd);
 	if (r == CUDA_ERROR_UNKNOWN || r == CUDA_ERROR_INVALID_VALUE || r == CUDA_ERROR_INVALID_HANDLE)
-		return refuse_offer(m, r, "the descriptor or handle is not memory of this driver", err);
+		return refuse_offer(m, r, "the descriptor or handle does not refer to memory of this driver", err);
 	st = gpul_mem_cu_status(m, err, r, "cuMemImportFromShareableHandle");
 	if (st)
 		return st;

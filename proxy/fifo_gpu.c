@@ -75,7 +75,7 @@ gpul_status gpul_fifo_gpu_create(const gpul_driver *drv, void *area, CUdeviceptr
 		return st;
 	g = calloc(1, sizeof(*g));
 	if (!g)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the side of a FIFO that kernels use");
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the kernels' part of a FIFO");
 	g->drv = drv;
 	g->area = area;
 	gpul_lifeline_forget(lifeline_word(g, GPUL_FIFO_LIFE_OF_PROXY));

@@ -217,8 +217,8 @@ gpul_status gpul_proxy_drain(gpul_proxy *p, int timeout_ms, gpul_error *err)
 	if (p->drains_done < mine)
 		st = p->ended ? copy_failure(p, err)
 			      : gpul_fail(err, GPUL_ESYS, ETIMEDOUT,
-					  "the FIFOs were not empty within %d ms (%llu triggers were handled until then): kernels still "
-					  "push triggers, or a handler is slow",
+					  "the FIFOs did not become empty within %d ms (%llu triggers were handled by then): kernels are "
+					  "still pushing triggers, or a handler is slow",
 					  timeout_ms, (unsigned long long)atomic_load_explicit(&p->counts.triggers, memory_order_relaxed));
 	pthread_mutex_unlock(&p->lock);
 	return st;

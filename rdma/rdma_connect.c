@@ -22,7 +22,7 @@ static gpul_status prove_secret(const unsigned char key[GPUL_SHA256_BYTES], gpul
 	gpul_rdma_make_proof(key, GPUL_RDMA_SERVER, as, mine.credentials.nonce, theirs.credentials.nonce, expected);
 	if (!gpul_sha256_same(expected, theirs.credentials.proof))
 		return gpul_fail(err, GPUL_EUNSUPPORTED, EACCES,
-				 "%s: the server has another secret than this client: give both sides the same secret, or none",
+				 "%s: the server and this client have different secrets: give both sides the same secret, or none",
 				 gpul_rdma_channel_peer(channel));
 	mine.type = GPUL_RDMA_PROOF;
 	gpul_rdma_make_proof(key, GPUL_RDMA_CLIENT, as, mine.credentials.nonce, theirs.credentials.nonce, mine.credentials.proof);

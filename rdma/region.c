@@ -147,7 +147,7 @@ gpul_status gpul_rdma_register_pieces(gpul_rdma *r, const gpul_rdma_memory *piec
 		return gpul_fail(err, GPUL_EINVAL, 0, "a region has %u pieces: expected 1 to %d", n_pieces, GPUL_RDMA_MAX_PIECES);
 	for (unsigned i = 0; i < n_pieces; i++)
 		if (!pieces[i].bytes || (i && pieces[i].at != pieces[i - 1].at + pieces[i - 1].bytes))
-			return gpul_fail(err, GPUL_EINVAL, 0, "piece %u of a region does not begin where the one before it ends", i);
+			return gpul_fail(err, GPUL_EINVAL, 0, "piece %u of a region does not begin where the previous piece ends", i);
 	region = new_region(r, err);
 	if (!region)
 		return GPUL_ENOMEM;

@@ -68,7 +68,7 @@ def main():
         sys.exit("coverage.py: no gcov found: it comes with gcc")
     found = collect(gcov, args.build)
     if not found:
-        sys.exit(f"coverage.py: {args.build} has no line counts: configure with --coverage and gcc 9 or later, then build")
+        sys.exit(f"coverage.py: {args.build} contains no line counts: configure with --coverage and gcc 9 or later, then build")
     report(found)
 
 

@@ -110,7 +110,7 @@ def reason(symbol, since, newer):
     for pattern, key, text in REASONS:
         if pattern.search(symbol):
             return key, text
-    sys.exit(f"driver_calls.py: no reason for refusing {symbol}: add it to REASONS or to {CALLS}")
+    sys.exit(f"driver_calls.py: no reason is given for refusing {symbol}: add the call to REASONS or to {CALLS}")
 
 
 def reasons_of(rows):

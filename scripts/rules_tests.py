@@ -169,7 +169,7 @@ def write_examples(w, stage):
     if not stage:
         return
     if re.search(r"[\s$:#%]", w.dir):
-        return w.tests.append(("examples", "examples", "sh -c 'echo make cannot use this name of the build folder; exit 77'", []))
+        return w.tests.append(("examples", "examples", "sh -c 'echo make cannot handle the name of this build folder; exit 77'", []))
     cuda, (c, ld) = os.path.abspath(cuda_home(w)), flags(w.args)
     nvcc = os.path.abspath(w.have["nvcc"].where) if w.have["nvcc"].where else ""
     warnings = WARNINGS.replace("-Wpedantic ", "")  # -Wpedantic forbids to convert function pointers to void *, as POSIX and CUDA do

@@ -12,11 +12,13 @@ enum { CALLS_DRIVER, CALLS_FILTER, CALLS_FORMAT, CALLS_OUTPUT, CALLS_SUMMARY };
 /* clang-format off */
 static const struct cli_opt calls_opts[] = {
 	[CALLS_DRIVER] = CLI_DRIVER_OPT,
-	[CALLS_FILTER] = { "filter", "LIST", "the calls that are recorded: names, patterns and classes, with commas; ! removes (default: all)",
+	[CALLS_FILTER] = { "filter", "LIST", "calls to record: names, patterns and classes, separated by commas; a leading ! excludes "
+					     "(default: all)",
 			   "all memory vmm launch stream event module graph texture context device driver runtime" },
-	[CALLS_FORMAT] = { "format", "NAME", "text, json (an object in each line) or perfetto (for ui.perfetto.dev); default: text", "text json perfetto" },
+	[CALLS_FORMAT] = { "format", "NAME", "text, json (one object per line) or perfetto (for ui.perfetto.dev); default: text", "text json perfetto" },
 	[CALLS_OUTPUT] = { "output", "FILE", "write the log to this file (default: stderr; -: stdout)", CLI_FILES },
-	[CALLS_SUMMARY] = { "summary", NULL, "count the calls instead of listing them: time, mean, errors of each", NULL },
+	[CALLS_SUMMARY] = { "summary", NULL, "print a summary with count, time and errors of each function instead of listing the "
+					     "calls", NULL },
 	{ 0 },
 };
 /* clang-format on */
@@ -32,10 +34,11 @@ static const char calls_details[] =
 	"    gpuload calls --format perfetto --output calls.json -- ./a.out\n"
 	"\n"
 	"The classes are memory, vmm, launch, stream, event, module, graph, texture, context, device, other, driver and runtime.\n"
-	"A name without the suffix of an interface stands for all of its interfaces: cuMemAlloc for cuMemAlloc_v2.\n"
+	"A name without a version suffix matches all versions of the call: cuMemAlloc also matches cuMemAlloc_v2.\n"
 	"\n"
-	"With NVIDIA's driver, the calls of a CUDA runtime that is linked into a program (nvcc's default) are not seen, but its calls of the\n"
-	"driver are. With the software driver, they are seen, too. Processes that COMMAND starts are recorded as well.\n"
+	"With NVIDIA's driver, calls to a CUDA runtime that is linked statically into a program (nvcc's default) are not recorded, but the\n"
+	"driver calls that this runtime makes are. With the software driver, both are recorded. Processes that COMMAND starts are recorded,\n"
+	"too.\n"
 	"The exit status is that of COMMAND.\n";
 
 /* Set the environment variables for a driver.  Only "auto" opens NVIDIA's driver, because finding out whether it exists takes time. */

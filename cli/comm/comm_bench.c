@@ -131,7 +131,8 @@ static int run_collective(const struct cli_args *args, gpul_comm_call call, gpul
 
 	st = st ? st : comm_job_find(q.place.n_ranks, q.place.hosts.n > 0, &job, &launches, err);
 	if (!st && q.threads && (!launches || q.place.hosts.n > 0))
-		st = gpul_fail(err, GPUL_EINVAL, 0, "--threads needs -n with at least 2 ranks, without --hosts or a launcher");
+		st = gpul_fail(err, GPUL_EINVAL, 0,
+			       "--threads needs -n with at least 2 ranks, and cannot be combined with --hosts or a launcher");
 	if (!st && launches)
 		job = (gpul_comm_job){ .size = q.place.n_ranks };
 	st = st ? st : check_request(&q, &job, err);
@@ -146,7 +147,7 @@ static int run_collective(const struct cli_args *args, gpul_comm_call call, gpul
 
 static const char details[] = "With -n N the command starts N ranks on this machine: processes with the same command line.\n"
 			      "Processes that share a GPU take turns on it, a few milliseconds each, and every message waits\n"
-			      "for a turn; --threads makes the ranks threads of one process, whose kernels run at once.\n"
+			      "for a turn; --threads makes the ranks threads of one process, whose kernels run in parallel.\n"
 			      "Without -n it is one rank of a job that mpirun, srun, torchrun or gpuload comm launch has\n"
 			      "started. Rank 0 prints the table of nccl-tests:\n"
 			      "\n"
@@ -158,7 +159,7 @@ static const char details[] = "With -n N the command starts N ranks on this mach
 			      "             2(n-1)/n for " GPUL_COMM_LIST_TWO_ROUNDS ", (n-1)/n for " GPUL_COMM_LIST_ONE_ROUND ",\n"
 			      "             1 for " GPUL_COMM_LIST_NO_ROUND "; comparable with the rate of the hardware\n"
 			      "    #wrong   elements that differ from what the CPU computes, of all ranks: integers and\n"
-			      "             copies exactly, floats by the error bound of any order of the operations\n"
+			      "             copies exactly, floats within the rounding error of any order of operations\n"
 			      "    plan     algorithm/protocol, blocks x threads of a kernel; --explain says why\n"
 			      "\n"
 			      "All elements are compared. The exit status is 1 if one is wrong,\n"

@@ -90,20 +90,24 @@ enum {
 	[COMM_OPT_N] = { "n", "N", "start N ranks on this machine, 1 to 32", NULL }, \
 	[COMM_OPT_HOSTS] = { "hosts", "LIST", "start ranks on several machines, such as node1:2,node2:2", NULL }, \
 	[COMM_OPT_AGENT] = { "agent", "COMMAND", \
-		"with --hosts: COMMAND HOST ... runs a command on HOST (default: $GPULOAD_COMM_AGENT or ssh)", NULL }, \
+		"with --hosts: program that runs a command on a host, as in COMMAND HOST ... (default: $GPULOAD_COMM_AGENT or " \
+		"ssh)", NULL }, \
 	[COMM_OPT_DEVICES] = { "devices", "LIST", \
-		"devices of the ranks in turn, such as 0,1 (default: all)", NULL }, \
+		"devices to assign to the ranks in turn, such as 0,1 (default: all)", NULL }, \
 	[COMM_OPT_TRANSPORT] = { "transport", "NAME", \
-		"between ranks: auto (default), device or host memory, or net, the network", "auto device host net" }, \
-	[COMM_OPT_TIMEOUT] = { "timeout", "SECONDS", "limit of each wait for another rank (default: 60; 0: none)", NULL }, \
-	[COMM_OPT_PER_HOST] = { "ranks-per-host", "N", "each N ranks count as a host, for tree and twolevel (default: as started)", NULL }, \
+		"data path between ranks: auto (default), device memory, host memory, or net (the network)", "auto device host net" }, \
+	[COMM_OPT_TIMEOUT] = { "timeout", "SECONDS", "maximum time that a rank waits for another rank (default: 60; 0: no limit)", NULL }, \
+	[COMM_OPT_PER_HOST] = { "ranks-per-host", "N", "treat each N ranks as one host, for algorithms tree and twolevel (default: the " \
+						       "real hosts)", NULL }, \
 	[COMM_OPT_BACKEND] = { "backend", "NAME", \
 		"backend of the network: auto (default: verbs if there is a usable NIC), verbs or libfabric", "auto verbs libfabric" }, \
 	[COMM_OPT_PROVIDER] = { "provider", "NAME", "libfabric's provider: tcp, shm, verbs, efa ... (selects libfabric)", NULL }, \
-	[COMM_OPT_NIC] = { "nic", "NAME,...", "NIC, such as mlx5_0, or domain; several divide the blocks (default: one is chosen)", NULL }, \
+	[COMM_OPT_NIC] = { "nic", "NAME,...", "NIC such as mlx5_0, or libfabric domain; with several, each sends for a share of the " \
+					      "blocks (default: one is chosen)", NULL }, \
 	[COMM_OPT_QPS] = { "qps", "N", "queue pairs of each connection, 1 to 16 (default: 1)", NULL }, \
 	[COMM_OPT_GPU_DIRECT] = { "gpu-direct", "WHEN", \
-		"the NIC accesses GPU memory: auto (default: if it can), yes, or no, by way of host memory", "auto yes no" }, \
+		"whether the NIC accesses GPU memory directly: auto (default: if it can), yes, or no (data is copied through host " \
+		"memory)", "auto yes no" }, \
 	[COMM_OPT_DRIVER] = CLI_DRIVER_OPT
 /* clang-format on */
 

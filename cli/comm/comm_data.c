@@ -234,7 +234,7 @@ gpul_status comm_data_create(const struct comm_data_desc *desc, struct comm_data
 				   .period = n < COMM_DATA_PERIOD ? n : COMM_DATA_PERIOD };
 	if (!allocate(out)) {
 		comm_data_free(out);
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the data of a check");
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory to check the data");
 	}
 	for (int r = 0; r < desc->n_ranks; r++)
 		generate(desc, r, out->period, out->inputs[r]);

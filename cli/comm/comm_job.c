@@ -202,11 +202,14 @@ enum { OPT_N, OPT_HOSTS, OPT_HOSTFILE, OPT_AGENT, OPT_TAG, OPT_START, OPT_PART }
 static const struct cli_opt launch_opts[] = {
 	[OPT_N] = { "n", "N", "number of ranks, 1 to 32", NULL },
 	[OPT_HOSTS] = { "hosts", "LIST", "machines and their numbers of ranks, such as node1:2,node2:2", NULL },
-	[OPT_HOSTFILE] = { "hostfile", "FILE", "the same from a file: lines such as node1 slots=2", CLI_FILES },
-	[OPT_AGENT] = { "agent", "COMMAND", "COMMAND HOST ... runs a command on HOST (default: $GPULOAD_COMM_AGENT or ssh)", NULL },
+	[OPT_HOSTFILE] = { "hostfile", "FILE", "read the machines and their numbers of ranks from FILE: lines such as node1 slots=2",
+			   CLI_FILES },
+	[OPT_AGENT] = { "agent", "COMMAND",
+			"program that runs a command on a host, as in COMMAND HOST ... (default: $GPULOAD_COMM_AGENT or ssh)", NULL },
 	[OPT_TAG] = { "tag-output", NULL, "begin each line that a rank prints with its number: [3]", NULL },
-	[OPT_START] = { "start-timeout", "SECONDS", "time for all machines to answer (default: 30)", NULL },
-	[OPT_PART] = { "part", NULL, "started on each machine by --agent; reads its instructions from standard input", NULL },
+	[OPT_START] = { "start-timeout", "SECONDS", "seconds to wait until all machines answer (default: 30)", NULL },
+	[OPT_PART] = { "part", NULL, "internal: --agent starts it on each machine, and it reads its instructions from standard input",
+		       NULL },
 	{ 0 },
 };
 
@@ -235,7 +238,7 @@ static gpul_status parse_launch(const struct cli_args *args, int *n_ranks, gpul_
 	o->agent = cli_value(args, OPT_AGENT);
 	o->start_ms = start_s * 1000;
 	if (!st && (o->agent || start_s) && !o->hosts.n)
-		st = gpul_fail(err, GPUL_EINVAL, 0, "--agent and --start-timeout need --hosts or --hostfile, which is missing");
+		st = gpul_fail(err, GPUL_EINVAL, 0, "--agent and --start-timeout need --hosts or --hostfile, but neither is given");
 	if (!st && !*n_ranks)
 		st = gpul_fail(err, GPUL_EINVAL, 0, "-n, the number of ranks, is missing; or give --hosts");
 	return st;
@@ -272,14 +275,14 @@ const struct cli_cmd cli_comm_launch = {
 	"comm launch", "-- PROGRAM [ARGUMENT...]", "start a program as several ranks",
 	"Starts PROGRAM N times on this machine, or on several machines (--hosts), as the ranks of a new\n"
 	"job: in each process gpul_comm_job_find() finds its rank, and gpul_comm_create() connects to the other\n"
-	"ranks. When a rank fails or is killed, the others are ended, too, and the exit status is that of\n"
+	"ranks. When a rank fails or is killed, the others are stopped, too, and the exit status is that of\n"
 	"the rank that failed first (128 plus the signal that killed it).\n"
 	"\n"
 	"With --hosts, an agent such as ssh starts gpuload on each other machine, under the same path as\n"
 	"here; ssh must not ask for a password. The agent's arguments are the machine and a command for a\n"
 	"shell. gpuload makes a secret for the job, hands it over by standard input, and chooses an address\n"
 	"on the first machine, where rank 0 listens (GPULOAD_COMM_INTERFACE and GPULOAD_COMM_ADDRESS choose\n"
-	"others). The ranks start in the same folder, with this process' variables GPULOAD_*.\n",
+	"others). The ranks start in the same folder, with the GPULOAD_* variables of this process.\n",
 	launch_opts, cmd_launch, CLI_FILES, NULL,
 };
 /* clang-format on */

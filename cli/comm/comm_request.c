@@ -23,25 +23,28 @@ const struct cli_opt comm_bench_opts[] = {
 	[OPT_THREADS] = { "threads", NULL, "run the ranks as threads of one process: those on one GPU run at the same time", NULL },
 	[OPT_DTYPE] = { "dtype", "TYPE", "type of an element (default: f32)", "f16 bf16 f32 f64 i32 u8" },
 	[OPT_OP] = { "op", "OP", "operation of " GPUL_COMM_LIST_REDUCES " (default: sum)", "sum prod min max avg" },
-	[OPT_ROOT] = { "root", "RANK", "rank that broadcast copies from (default: 0)", NULL },
+	[OPT_ROOT] = { "root", "RANK", "root rank of broadcast, whose data all ranks get (default: 0)", NULL },
 	[OPT_ALGO] = { "algo", "NAME", "algorithm: auto (default), ring, oneshot, direct, tree or twolevel",
 		"auto ring oneshot direct tree twolevel" },
 	[OPT_PROTO] = { "proto", "NAME", "protocol: auto (default), ll, ll128 or simple", "auto ll ll128 simple" },
 	[OPT_BLOCKS] = { "blocks", "N", "blocks of a kernel, 1 to 64 (default: depends on the size)", NULL },
 	[OPT_WINDOW] = { "window", "SIZE|off",
-		"bytes in flight to a rank over the network, from all ranks together (default: $GPULOAD_COMM_NET_WINDOW, else a few slots)", "off" },
-	[OPT_TABLE] = { "table", "FILE", "table of choices that gpuload comm tune has written (default: $GPULOAD_COMM_TABLE)", CLI_FILES },
+		"limit of bytes in flight to one rank over the network, from all ranks together (default: $GPULOAD_COMM_NET_WINDOW, else "
+		"a few slots)", "off" },
+	[OPT_TABLE] = { "table", "FILE", "table of algorithms and protocols by size, written by gpuload comm tune (default: "
+					 "$GPULOAD_COMM_TABLE)", CLI_FILES },
 	[OPT_ITERS] = { "iters", "N", "timed calls (default: 20; 3 on the software driver)", NULL },
 	[OPT_WARMUP] = { "warmup", "N", "warm-up calls before them (default: 5; 1 on the software driver)", NULL },
 	[OPT_IN_PLACE] = { "in-place", NULL, "measure in place only (default: both)", NULL },
 	[OPT_OUT_OF_PLACE] = { "out-of-place", NULL, "measure out of place only", NULL },
-	[OPT_UNGROUPED] = { "ungrouped", NULL, "sendrecv, alltoall: all sends before all receives, without groups; large ones time out", NULL },
+	[OPT_UNGROUPED] = { "ungrouped", NULL, "sendrecv, alltoall: call all sends before all receives, without a group; large messages "
+					       "then time out", NULL },
 	[OPT_GRAPH] = { "graph", NULL, "capture the timed calls into a CUDA graph, and launch it", NULL },
-	[OPT_NO_REGISTER] = { "no-register", NULL, "use buffers that the other ranks do not map", NULL },
+	[OPT_NO_REGISTER] = { "no-register", NULL, "do not register the buffers, so that other ranks cannot map them", NULL },
 	[OPT_CHECK] = { "check", "on|off", "compare the data with those that the CPU computes (default: on)", "on off" },
 	[OPT_EXPLAIN] = { "explain", NULL, "print the chosen plan for each size, and the reason, instead of measuring", NULL },
 	[OPT_JSON] = CLI_JSON_OPT,
-	[OPT_PLOT] = { "plot", "FILE", "also draw time and bus bandwidth over the size, as SVG", CLI_FILES },
+	[OPT_PLOT] = { "plot", "FILE", "also plot time and bus bandwidth against the size, as SVG", CLI_FILES },
 	[OPT_TRACE] = { "trace", "FILE", "record the timed calls, for ui.perfetto.dev; FILE.svg: draw the last one", CLI_FILES },
 	[OPT_FORCE] = { "force", NULL, "replace the files of --plot and --trace if they exist", NULL },
 	{ 0 },
@@ -89,7 +92,7 @@ gpul_status comm_parse_hosts(const char *list, const char *file, int *n_ranks, g
 	if (!list && !file)
 		return GPUL_OK;
 	if (list && file)
-		return gpul_fail(err, GPUL_EINVAL, 0, "--hosts and --hostfile: expected only one of them");
+		return gpul_fail(err, GPUL_EINVAL, 0, "--hosts and --hostfile cannot be combined");
 	st = list ? gpul_comm_hosts_parse(list, out, err) : gpul_comm_hosts_read(file, out, err);
 	if (!st && *n_ranks && *n_ranks != out->n_ranks)
 		st = gpul_fail(err, GPUL_EINVAL, 0, "-n is %d, but %s lists %d ranks", *n_ranks, list ? "--hosts" : "--hostfile",
@@ -262,7 +265,7 @@ static gpul_status check_outputs(const struct comm_request *q, gpul_error *err)
 				 "and receives",
 				 gpul_comm_call_name(q->call));
 	if ((q->plot && !strcmp(q->plot, "-")) || (q->trace && !strcmp(q->trace, "-")))
-		return gpul_fail(err, GPUL_EINVAL, 0, "--plot and --trace need a file, not -");
+		return gpul_fail(err, GPUL_EINVAL, 0, "--plot and --trace need the name of a file, not -");
 	return GPUL_OK;
 }
 

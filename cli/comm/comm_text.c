@@ -177,7 +177,7 @@ static void add_waiting(const struct comm_result *r, struct out *o)
 		out_add(o, " of kernels, %llu of the network", (unsigned long long)n_net);
 	if (n_lost)
 		out_add(o, ", %llu more were lost", (unsigned long long)n_lost);
-	out_add(o, "; times on one clock within %.4g us; share of the kernels' time that is waiting:", r->clock_bound_ns / 1e3);
+	out_add(o, "; clocks of the ranks agree within %.4g us; share of kernel time spent waiting:", r->clock_bound_ns / 1e3);
 	for (int k = 0; k < r->n_ranks; k++) {
 		const struct comm_waiting *w = &r->waiting[k];
 
@@ -195,7 +195,8 @@ static void add_hosts(const struct comm_result *r, struct out *o)
 		while (r->about[first].host != h)
 			first++;
 		out_add(o,
-			"# trace: host %s: its clock plus %.9f s is that of host %s within %.4g us; drift %.1f +- %.1f ppm, shortest round trip %.1f us\n",
+			"# trace: clock of host %s plus %.9f s equals clock of host %s within %.4g us; drift %.1f +- %.1f ppm, shortest "
+			"round trip %.1f us\n",
 			r->about[first].host_name, (double)r->host[h].offset_ns / 1e9, r->about[0].host_name, r->host[h].bound_ns / 1e3,
 			r->host[h].drift_ppm, r->host[h].drift_bound_ppm, (double)r->host[h].round_trip_ns / 1e3);
 	}

@@ -189,7 +189,7 @@ static gpul_status print_table(const struct comm_tuning *t, gpul_error *err)
 	gpul_comm_table_free(&old);
 	st = output_file(t->path, true, &o, "table", err);
 	if (!st && t->path) {
-		out_add(&o, "%.200s: %zu rows for %d ranks; export GPULOAD_COMM_TABLE=%.200s uses them\n", t->path, t->n_rows,
+		out_add(&o, "%.200s: %zu rows for %d ranks; to use them: export GPULOAD_COMM_TABLE=%.200s\n", t->path, t->n_rows,
 			t->rows[0].n_ranks, t->path);
 		st = out_flush(&o, err);
 		out_free(&o);

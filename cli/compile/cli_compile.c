@@ -85,10 +85,11 @@ static gpul_status copy_ptx(const struct cli_args *args, const gpul_source *sour
 	const char *bytes = gpul_source_bytes(source, &n_bytes);
 
 	if (cli_value(args, COMPILE_CUBIN))
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s is PTX already: --cubin needs CUDA C++; ptxas makes machine code of PTX",
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
+				 "%s is already PTX, but --cubin needs CUDA C++; use ptxas to compile PTX to machine code",
 				 gpul_source_name(source));
 	if (!cli_value(args, COMPILE_OUT))
-		return gpul_fail(err, GPUL_EINVAL, 0, "%s is PTX already: there is nothing to compile; -o OUT copies it",
+		return gpul_fail(err, GPUL_EINVAL, 0, "%s is already PTX: there is nothing to compile (-o OUT would copy the file)",
 				 gpul_source_name(source));
 	return file_overwrite(out, NULL, 0, bytes, strnlen(bytes, n_bytes), err);
 }
@@ -146,7 +147,7 @@ static int cmd_compile(const struct cli_args *args, gpul_error *err)
 
 	if (args->n_operands != 1 || (cubin && cli_value(args, COMPILE_PTX))) {
 		gpul_fail(err, GPUL_EINVAL, 0,
-			  args->n_operands == 1 ? "--ptx and --cubin exclude each other"
+			  args->n_operands == 1 ? "--ptx and --cubin cannot be combined"
 						: "compile needs one FILE.cu: gpuload compile FILE.cu");
 		return CLI_USAGE;
 	}

@@ -473,7 +473,7 @@ static const char dap_details[] = "Speaks the Debug Adapter Protocol on stdin an
 				  "             native        true: program is a program, and is executed itself\n"
 				  "             cwd  env      the folder in which it starts; variables of its environment\n"
 				  "             stopOnEntry   true: stop before the first instruction of the first kernel\n"
-				  "             stopAtEnd     true: stop after the last instruction of a kernel: go back from there\n"
+				  "             stopAtEnd     true: stop after the last instruction of a kernel, to step back from there\n"
 				  "    attach   address       the path, or port, on which the program listens, because it was\n"
 				  "                           started with GPULOAD_SOFT_TOOLS=debug:listen=ADDRESS, or\n"
 				  "                           debug:listen=ADDRESS:wait to let its kernels wait for the editor\n"

@@ -195,7 +195,7 @@ static void write_breakpoint(const struct dap_call *c, const struct debug_rows *
 	if (st)
 		json_text(c->body, "message", why->text);
 	else if (!verified)
-		json_text(c->body, "message", "no such code is loaded yet");
+		json_text(c->body, "message", "no loaded code matches this breakpoint yet");
 	json_end(c->body, '}');
 }
 

@@ -58,7 +58,7 @@ const struct dap_lane *dap_find_lane(const struct dap_call *c, int64_t number)
 {
 	if (number > 0 && (uint64_t)number <= c->d->lane.n)
 		return &c->d->lane.at[number - 1];
-	gpul_fail(c->err, GPUL_EINVAL, 0, "there is no frame %lld: the kernel has continued", (long long)number);
+	gpul_fail(c->err, GPUL_EINVAL, 0, "stack frame %lld no longer exists, because the kernel has continued", (long long)number);
 	return NULL;
 }
 

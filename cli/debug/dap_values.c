@@ -197,7 +197,8 @@ static gpul_status do_variables(const struct dap_call *c)
 
 	json_begin(c->body, "variables", '[');
 	if (n < 1 || (uint64_t)n > c->d->container.n) {
-		st = gpul_fail(c->err, GPUL_EINVAL, 0, "there is no variablesReference %lld: the kernel has continued", (long long)n);
+		st = gpul_fail(c->err, GPUL_EINVAL, 0, "variablesReference %lld is no longer valid, because the kernel has continued",
+			       (long long)n);
 	} else {
 		of = c->d->container.at[n - 1]; /* a copy, because adding containers can move the array */
 		switch (of.kind) {

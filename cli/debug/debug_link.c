@@ -149,7 +149,7 @@ gpul_status debug_link_start(const struct debug_start *how, struct debug_link **
 	int pair[2], failed[2];
 
 	if (!l)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a debugger");
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a connection to the debugger");
 	if (pipe2(failed, O_CLOEXEC | O_NONBLOCK)) {
 		free(l);
 		return gpul_fail(err, GPUL_ESYS, errno, "cannot create a pipe: %s", strerror(errno));
@@ -213,7 +213,7 @@ gpul_status debug_link_attach(const char *address, struct debug_link **out, gpul
 	const unsigned long port = strtoul(address, &end, 10);
 
 	if (!l)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a debugger");
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a connection to the debugger");
 	l->status = -1;
 	l->failed = -1;
 	l->fd = !*end && port && port < 65536 ? connect_port(port) : connect_path(address);

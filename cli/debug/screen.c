@@ -205,7 +205,7 @@ static void draw_head(const struct screen *w, int columns)
 			 debug_row_get(at, "block"), debug_row_get(at, "warp"), debug_row_get(at, "mask"), debug_row_get(at, "count"),
 			 debug_row_get(at, "reason"), debug_row_get(at, "text"));
 	else
-		snprintf(text, sizeof text, " %s", w->s->ended ? "the program has ended: q leaves" : debug_row_get(at, "text"));
+		snprintf(text, sizeof text, " %s", w->s->ended ? "the program has ended: press q to quit" : debug_row_get(at, "text"));
 	put_line(&b, 0, text, A_REVERSE);
 }
 

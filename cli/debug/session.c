@@ -204,8 +204,8 @@ void session_wait(struct session *s, struct out *out)
 		debug_row_free(&event);
 	}
 	if (s->ended && !debug_link_has_failed(s->link))
-		out_text(out, s->has_launched || s->attached ? "the program has ended\n"
-							     : "the program has ended without a launch of a kernel\n");
+		out_text(out,
+			 s->has_launched || s->attached ? "the program has ended\n" : "the program has ended without launching a kernel\n");
 }
 
 void session_free(struct session *s)

@@ -19,13 +19,14 @@ static const struct cli_opt step_opts[] = {
 	[STEP_PLAIN] = { "plain", NULL, "read commands from stdin, line by line, without windows: for scripts and any terminal", NULL },
 	[STEP_ATTACH] = { "attach", "ADDRESS", "step in a running program, started with GPULOAD_SOFT_TOOLS=debug:listen=ADDRESS",
 			  CLI_FILES },
-	[STEP_PROGRAM] = { "program", NULL, "FILE is a program, followed by its arguments: any CUDA program, also of nvcc", NULL },
+	[STEP_PROGRAM] = { "program", NULL, "FILE is a program, followed by its arguments: any CUDA program, including one built by nvcc",
+			   NULL },
 	{ "kernel", "NAME", "name of the kernel, as for gpuload run", NULL },
 	{ "grid", "X[,Y[,Z]]", "number of blocks", NULL },
 	{ "block", "X[,Y[,Z]]", "threads per block", NULL },
 	{ "shared", "BYTES", "dynamic shared memory per block", NULL },
 	{ "repeat", "N", "launch N times", NULL },
-	{ "expect", "ARG=WHAT", "check a buffer at the end", NULL },
+	{ "expect", "ARG=WHAT", "compare a buffer with expected values at the end", NULL },
 	{ "show", "N", "print the first N elements of each buffer at the end", NULL },
 	NVRTC_INCLUDE_OPT,
 	NVRTC_DEFINE_OPT,
@@ -229,7 +230,7 @@ static int cmd_step(const struct cli_args *args, gpul_error *err)
 		session_wait(&s, &out);
 	s.ended |= st == GPUL_ESYS;
 	if (st == GPUL_ESYS && !debug_link_has_failed(s.link))
-		out_text(&out, "the program has ended without a launch of a kernel\n");
+		out_text(&out, "the program has ended without launching a kernel\n");
 	if (windows && !s.ended) {
 		st = step_screen(&s, output[0], err);
 	} else {

@@ -24,7 +24,7 @@ static const struct cli_opt serve_opts[] = {
 	[OPT_KIND] = { "kind", "KIND", "kind of host memory (default: auto)", "auto host-numa memfd shm" },
 	[OPT_DEVICE] = { "device", "N", "GPU whose kernels push; the memory is on its NUMA node (default: 0)", NULL },
 	[OPT_UNTIL_DETACHED] = { "until-detached", NULL, "end when the first process that pushed has detached", NULL },
-	[OPT_FOR] = { "for", "SECONDS", "end after this time, for example 0.5", NULL },
+	[OPT_FOR] = { "for", "SECONDS", "end after this many seconds, for example 0.5", NULL },
 	[OPT_JSON] = { "json", NULL, "print each event as one line of JSON", NULL },
 	[OPT_DRIVER] = CLI_DRIVER_OPT,
 	{ 0 },
@@ -314,7 +314,7 @@ static gpul_status serve_until_end(struct serve *s, const char **why, gpul_error
 		if (!*why && s->until_detached && s->left)
 			*why = "the process has detached (--until-detached)";
 		if (!*why && wait_ms == 0)
-			*why = "the time is over (--for)";
+			*why = "the time given by --for has passed";
 	}
 	return st;
 }

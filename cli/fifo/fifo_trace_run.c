@@ -192,7 +192,7 @@ static gpul_status check_kernel(struct tracing *g, int64_t idle_since, bool *ove
 	(void)gpul_fifo_aborted(g->fifo); /* called because it copies an abort code of the kernel to all lanes */
 	if (!*over && now(g) - idle_since > 2 * (int64_t)g->t->ask.timeout_ns + GRACE_NS)
 		return gpul_fail(err, GPUL_ESYS, ETIMEDOUT,
-				 "the kernel pushes no more triggers and does not end; %u of %u triggers were received", g->t->n_popped,
+				 "the kernel stopped pushing triggers, but does not end; %u of %u triggers were received", g->t->n_popped,
 				 g->t->n_triggers);
 	return GPUL_OK;
 }
@@ -240,7 +240,7 @@ static gpul_status check_results(struct tracing *g, gpul_error *err)
 			st = gpul_fail(err, GPUL_ESYS, results[i] == GPUL_FIFO_BUSY ? EBUSY : ETIMEDOUT,
 				       "block %u could not push or sync: %s (%s)", i,
 				       results[i] == GPUL_FIFO_TIMED_OUT ? "timed out"
-				       : results[i] == GPUL_FIFO_BUSY    ? "another thread owns its lane"
+				       : results[i] == GPUL_FIFO_BUSY    ? "another thread is using its lane"
 									 : "aborted",
 				       gpul_fifo_code_text(gpul_fifo_aborted(g->fifo), why));
 	free(results);

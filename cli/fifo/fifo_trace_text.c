@@ -84,7 +84,7 @@ gpul_status fifo_trace_text(const struct fifo_trace *t, struct out *out, gpul_er
 	int64_t *took = calloc(t->n_triggers ? t->n_triggers : 1, sizeof *took);
 
 	if (!took)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory to sort %u times", t->n_triggers);
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory to sort %u time values", t->n_triggers);
 	print_head(t, out);
 	for (const struct step *s = steps; s < steps + sizeof steps / sizeof *steps; s++) {
 		unsigned n = 0;

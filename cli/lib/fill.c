@@ -191,8 +191,8 @@ gpul_status fill_in_place(gpul_type t, const char *fill, size_t count, void *out
 		fill = "1";
 	else if (!strchr("+-.0123456789", fill[0]) && strcmp(fill, "inf") && strcmp(fill, "nan"))
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "'%s' is not a fill; the fills are zeros, ones, "
-				 "iota[:START[:STEP]], rand[:SEED], NUMBER and @FILE",
+				 "'%s' does not describe the contents of a buffer; expected zeros, ones, "
+				 "iota[:START[:STEP]], rand[:SEED], NUMBER or @FILE",
 				 fill);
 	st = value_parse(t, fill, number, err);
 	for (size_t i = 0; st == GPUL_OK && i < count; i++)
@@ -220,7 +220,8 @@ gpul_status fill_make(gpul_type t, const char *fill, const char *dir, size_t *co
 	if (fill[0] == '@')
 		return make_from_file(t, fill + 1, dir, count, out, err);
 	if (*count == 0)
-		return gpul_fail(err, GPUL_EINVAL, 0, "a buffer without a count needs @FILE as its fill, not '%s'", fill);
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "a buffer without a count, such as f32[], needs its contents from a file (@FILE), not '%s'", fill);
 	st = fill_alloc(t, *count, &data, err);
 	if (st)
 		return st;

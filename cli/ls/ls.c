@@ -33,7 +33,7 @@ static const struct cli_opt ls_opts[] = {
 	[LS_GROUP] = { "group", "kernel", "one entry per kernel, with the range of its values over all images", "kernel" },
 	[LS_SORT] = { "sort", "KEY", "one list, sorted by registers, shared, stack (largest first) or name",
 		"registers shared stack name" },
-	[LS_DIFF] = { "diff", NULL, "compare two files: kernels that are gone, new or changed", NULL },
+	[LS_DIFF] = { "diff", NULL, "compare two files: list kernels that are gone, new or changed", NULL },
 	[LS_SASS] = { "sass", NULL, "with --kernel or --match: also the machine code, disassembled by nvdisasm", NULL },
 	[LS_JSON] = { "json", NULL, "print one JSON object per FILE, one per line", NULL },
 	[LS_INCLUDE] = NVRTC_INCLUDE_OPT,

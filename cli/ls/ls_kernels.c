@@ -81,7 +81,7 @@ static void add_text(struct listing *l, const gpul_image *image, const gpul_kern
 		return;
 	ls_text_image(o, l->images, image);
 	out_text(o, failed                          ? ": damaged\n"
-		    : image->kind == GPUL_IMAGE_LTO ? ": LTO code, its kernels are compiled when it is linked\n"
+		    : image->kind == GPUL_IMAGE_LTO ? ": LTO code; its kernels are compiled at link time\n"
 						    : ": no kernels\n");
 }
 

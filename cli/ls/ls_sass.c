@@ -196,8 +196,9 @@ static gpul_status print_kernel(struct sass *s, const gpul_image *image, const g
 	struct out text = { 0 };
 	uint64_t symbol = 0;
 	char arch[16];
-	gpul_status st = find_symbol(cubin, k->name, &symbol) ? disassemble(s->tool, cubin, symbol, &text, err)
-							      : gpul_fail(err, GPUL_EFORMAT, 0, "%s: '%s' has no symbol", s->path, k->name);
+	gpul_status st = find_symbol(cubin, k->name, &symbol)
+				 ? disassemble(s->tool, cubin, symbol, &text, err)
+				 : gpul_fail(err, GPUL_EFORMAT, 0, "%s: the symbol table has no entry for kernel '%s'", s->path, k->name);
 
 	if (!st && s->ls->json) {
 		ls_json_kernel(&s->json, k, name);

@@ -60,12 +60,12 @@ enum {
 	[RDMA_OPT_DEVICE] = { "device", "NAME", "NIC, such as mlx5_0, or libfabric domain (default: chosen automatically)", NULL }, \
 	[RDMA_OPT_GID] = { "gid", "N", "verbs: index of the GID (default: RoCE v2 with IPv4 first)", NULL }, \
 	[RDMA_OPT_TIMEOUT] = { "timeout", "N", \
-		"verbs: 4.096 us x 2^N before a retransmission, 1 to 31 (default: 18)", NULL }, \
+		"verbs: wait 4.096 us x 2^N before a retransmission; N is 1 to 31 (default: 18)", NULL }, \
 	[RDMA_OPT_RETRY] = { "retry", "N", "verbs: number of retransmissions, 1 to 6 (default: 6)", NULL }, \
-	[RDMA_OPT_UC] = { "uc", NULL, "verbs: unreliable connections; the fabric must be lossless", NULL }, \
+	[RDMA_OPT_UC] = { "uc", NULL, "verbs: unreliable connections (UC); the fabric must be lossless", NULL }, \
 	[RDMA_OPT_LOSSLESS] = { "lossless", NULL, "confirm that an Ethernet fabric loses no packets (for --uc)", NULL }, \
 	[RDMA_OPT_MEMORY] = { "memory", "KIND", \
-		"memory of the messages: host (default), host-numa or device", "host host-numa device" }, \
+		"memory that holds the messages: host (default), host-numa or device", "host host-numa device" }, \
 	[RDMA_OPT_GPU] = { "gpu", "N", "GPU for --memory host-numa and device, counted from 0 (default: 0)", NULL }, \
 	[RDMA_OPT_THREADS] = { "threads", "N", "threads that share the flows (default: 1)", NULL }, \
 	[RDMA_OPT_DRIVER] = CLI_DRIVER_OPT, \

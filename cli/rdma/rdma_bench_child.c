@@ -42,9 +42,9 @@ static gpul_status await_ready(int pipe, struct rdma_child *child, gpul_error *e
 	while (poll(&p, 1, START_MS) < 0 && errno == EINTR)
 		;
 	if (!p.revents)
-		return gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "the peer process does not listen after %d s", START_MS / 1000);
+		return gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "the peer process did not begin to listen within %d s", START_MS / 1000);
 	if (!gpul_read_all(pipe, &ready, sizeof ready))
-		return gpul_fail(err, GPUL_ESYS, ECHILD, "the peer process ended before it listened");
+		return gpul_fail(err, GPUL_ESYS, ECHILD, "the peer process ended before it began to listen");
 	if (ready.err.status)
 		return gpul_fail(err, ready.err.status, ready.err.native, "%s", ready.err.text);
 	snprintf(child->address, sizeof child->address, "%s", ready.address);
@@ -67,7 +67,7 @@ gpul_status rdma_child_start(const struct rdma_setup *setup, struct rdma_child *
 		run_child(setup, fds[1], parent);
 	}
 	close(fds[1]);
-	st = child.pid < 0 ? gpul_fail(err, GPUL_ESYS, errno, "cannot start the peer process reports: %s", strerror(errno))
+	st = child.pid < 0 ? gpul_fail(err, GPUL_ESYS, errno, "cannot start the peer process: fork: %s", strerror(errno))
 			   : await_ready(fds[0], &child, err);
 	child.fd = fds[0];
 	if (!st)

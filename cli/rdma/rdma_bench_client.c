@@ -63,8 +63,8 @@ static gpul_status greet_server(struct client *c, struct rdma_flow *f, uint64_t 
 
 	if (!st || why.native == ECANCELED)
 		return st ? gpul_fail(err, st, why.native, "%s", why.text) : st;
-	return gpul_fail(err, st, why.native, "%s; the first message did not arrive: is it gpuload rdma serve, with the same provider?",
-			 why.text);
+	return gpul_fail(err, st, why.native,
+			 "%s; the first message did not arrive: is the server gpuload rdma serve, with the same provider?", why.text);
 }
 
 /* Open all connections, then send a hello on each; the server answers when it has received all of them. */

@@ -27,15 +27,16 @@ const struct cli_opt rdma_bench_opts[] = {
 	[OPT_NMSG] = { "nmsg", "N", "messages that one receive takes, in any order, 1 to 8 (default: 1)", NULL },
 	[OPT_NREQ] = { "nreq", "N", "receives or puts in flight per connection (default: 8; put: 64)", NULL },
 	[OPT_BUFFERS] = { "buffers", "N",
-		"buffers of the messages in flight (default: one each; ib_write_bw and fi_rma_bw have one for all)", NULL },
+		"number of buffers for the messages in flight (default: one per message; ib_write_bw and fi_rma_bw use one for "
+		"all)", NULL },
 	[OPT_ITERATIONS] = { "iterations", "N", "receives or puts per size and connection (default: as many as fit into --time)", NULL },
-	[OPT_TIME] = { "time", "SECONDS", "time per size (default: 0.5)", NULL },
-	[OPT_FLUSH] = { "flush", NULL, "flush each received message, which is needed by kernels that already run", NULL },
+	[OPT_TIME] = { "time", "SECONDS", "seconds to measure each size (default: 0.5)", NULL },
+	[OPT_FLUSH] = { "flush", NULL, "flush each received message, so that kernels that are already running see it", NULL },
 	[OPT_QPS] = { "qps", "N", "queue pairs of each connection, 1 to 16 (default: 1)", NULL },
 	[OPT_STRIPE] = { "stripe", "HOW",
 		"use of several queue pairs: split each segment (default), or round-robin", "split round-robin" },
-	[OPT_SEGMENT] = { "segment", "BYTES", "a longer message is sent in segments (default: 1M)", NULL },
-	[OPT_WAIT] = { "wait", "SECONDS", "wait until the server listens (default: 3)", NULL },
+	[OPT_SEGMENT] = { "segment", "BYTES", "size of the segments into which a longer message is divided (default: 1M)", NULL },
+	[OPT_WAIT] = { "wait", "SECONDS", "seconds to wait until the server listens (default: 3)", NULL },
 	[OPT_PLOT] = { "plot", "FILE", "also draw the result as SVG; - is stdout, without the table", CLI_FILES },
 	[OPT_FORCE] = { "force", NULL, "replace FILE if it exists", NULL },
 	{ 0 },
@@ -43,10 +44,10 @@ const struct cli_opt rdma_bench_opts[] = {
 /* clang-format on */
 
 const char rdma_bench_details[] = "Measures the send path to gpuload rdma serve on HOST. Without HOST, the command starts a\n"
-				  "server on this machine and ends it again. Both ends print what they have measured.\n"
+				  "server on this machine, and stops it at the end. Both ends print what they have measured.\n"
 				  "\n"
 				  "    tpt       messages from the client to the server, --nreq in flight per connection\n"
-				  "    bi        messages in both directions at once; the rates are the sums\n"
+				  "    bi        messages in both directions at the same time; the rates are the sums\n"
 				  "    lat       ping-pong of messages; the latency is half a round trip\n"
 				  "    put       writes into the server's memory, each followed by a signal of 8 bytes\n"
 				  "    put-lat   ping-pong of puts; up to 8 bytes, the signal alone\n"
@@ -136,7 +137,8 @@ gpul_status rdma_setup_parse(const struct cli_args *args, struct rdma_setup *out
 static gpul_status add_size(struct rdma_bench_request *q, uint64_t bytes, gpul_error *err)
 {
 	if (bytes > GPUL_RDMA_MAX_PUT)
-		return gpul_fail(err, GPUL_EINVAL, 0, "--sizes: %llu bytes are more than %d", (unsigned long long)bytes, GPUL_RDMA_MAX_PUT);
+		return gpul_fail(err, GPUL_EINVAL, 0, "--sizes: %llu bytes exceed the limit of %d bytes", (unsigned long long)bytes,
+				 GPUL_RDMA_MAX_PUT);
 	if (q->n_sizes == RDMA_MOST_ROWS)
 		return gpul_fail(err, GPUL_EINVAL, 0, "--sizes gives more than %d sizes", RDMA_MOST_ROWS);
 	q->bytes[q->n_sizes++] = bytes;
@@ -156,8 +158,7 @@ static gpul_status parse_range(const char *text, size_t n, struct rdma_bench_req
 		return st ? st : add_size(q, part[0], err);
 	if (part[0] < 1 || part[0] > part[1] || part[2] < 2)
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "--sizes: expected FROM:TO or FROM:TO:FACTOR with FROM from 1 to TO and FACTOR "
-				 "from 2, not '%.*s'",
+				 "--sizes: expected FROM:TO or FROM:TO:FACTOR with FROM from 1 to TO and FACTOR at least 2, not '%.*s'",
 				 (int)n, text);
 	for (uint64_t bytes = part[0]; !st && bytes < part[1]; bytes *= part[2])
 		st = add_size(q, bytes, err);
@@ -235,8 +236,8 @@ static gpul_status parse_shape(const struct cli_args *args, struct rdma_bench_re
 	st = st ? st : parse_unsigned("--nmsg", cli_value(args, OPT_NMSG), 1, GPUL_RDMA_MAX_PARTS, &shape->n_parts, err);
 	st = st ? st : parse_unsigned("--nreq", cli_value(args, OPT_NREQ), 1, RDMA_MOST_REQUESTS, &shape->n_requests, err);
 	if (!st && shape->n_requests * shape->n_parts > RDMA_MOST_RING)
-		st = gpul_fail(err, GPUL_EINVAL, 0, "--nreq %u x --nmsg %u are more than %d messages in flight", shape->n_requests,
-			       shape->n_parts, RDMA_MOST_RING);
+		st = gpul_fail(err, GPUL_EINVAL, 0, "--nreq %u times --nmsg %u exceeds the limit of %d messages in flight",
+			       shape->n_requests, shape->n_parts, RDMA_MOST_RING);
 	if (!st && shape->n_parts > 1 && shape->mode != RDMA_TPT && shape->mode != RDMA_BI && shape->mode != RDMA_BASIC)
 		st = gpul_fail(err, GPUL_EINVAL, 0, "--nmsg needs --mode tpt, bi or basic");
 	if (!st && shape->flush && (shape->mode == RDMA_PUT || shape->mode == RDMA_PUT_LAT))

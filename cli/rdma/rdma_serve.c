@@ -29,8 +29,8 @@ static const struct cli_opt serve_opts[] = {
 
 static const char serve_details[] = "Waits for gpuload rdma bench on another machine (or on this one), and takes part in its\n"
 				    "measurement. The client decides what is measured; the memory and the NIC of this end are\n"
-				    "chosen here. Prints READY, then one table per client; several clients at once are served,\n"
-				    "and slow each other down. Ends on Ctrl-C or SIGTERM.\n";
+				    "chosen here. Prints READY, then one table per client; several clients are served at the same\n"
+				    "time, and slow each other down. Ends on Ctrl-C or SIGTERM.\n";
 
 /* A guest: an accepted connection whose hello has not arrived yet. */
 struct guest {

@@ -11,7 +11,7 @@
 static gpul_status not_an_arg(const char *text, gpul_error *err)
 {
 	return gpul_fail(err, GPUL_EINVAL, 0,
-			 "'%s' is not an argument; expected TYPE=NUMBER, TYPE[COUNT]=FILL, "
+			 "'%s' is not a valid kernel argument; expected TYPE=NUMBER, TYPE[COUNT]=FILL, "
 			 "out:TYPE[COUNT], "
 			 "inout:TYPE[COUNT]=FILL, bytes=@FILE, hex:BYTES, struct[BYTES]{OFFSET:ARG;...} or fn:VARIABLE",
 			 text);
@@ -115,13 +115,11 @@ static gpul_status fill_buffer(const char *fill, const char *dir, struct arg *ou
 
 	if (out->in && !fill)
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "%s needs a fill, such as %s=iota; or write out: before it if the "
-				 "kernel only writes the buffer",
+				 "%s needs contents, such as %s=iota; if the kernel only writes the buffer, put out: before the argument",
 				 out->text, out->text);
 	if (!out->in && fill)
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "%s: an out: buffer has no fill; write inout: if the kernel also "
-				 "reads the buffer",
+				 "%s: an out: buffer cannot be given contents; write inout: if the kernel also reads the buffer",
 				 out->text);
 	if (!out->in && out->count == 0)
 		return gpul_fail(err, GPUL_EINVAL, 0, "%s: an out: buffer needs a count", out->text);
@@ -182,10 +180,11 @@ static gpul_status parse_member(const char *text, const char *dir, struct arg *o
 		return st;
 	m->offset = offset;
 	if (m->kind == ARG_FUNCTION || m->kind == ARG_STRUCT)
-		return gpul_fail(err, GPUL_EINVAL, 0, "'%s': a member of a struct must be a scalar, a buffer, bytes= or hex:", text);
+		return gpul_fail(err, GPUL_EINVAL, 0, "'%s': a member of a struct must be a scalar, a buffer, bytes=@FILE or hex:BYTES",
+				 text);
 	bytes = m->kind == ARG_BUFFER ? sizeof m->address : m->bytes;
 	if (offset > out->bytes || bytes > out->bytes - offset)
-		return gpul_fail(err, GPUL_EINVAL, 0, "'%s' ends outside of the struct of %zu bytes", text, out->bytes);
+		return gpul_fail(err, GPUL_EINVAL, 0, "'%s' ends beyond the struct of %zu bytes", text, out->bytes);
 	if (m->kind != ARG_BUFFER)
 		memcpy(out->data + offset, m->data, m->bytes);
 	return GPUL_OK;

@@ -102,7 +102,7 @@ static gpul_status prepare_check(const struct arg *a, struct run_check *c, gpul_
 		return fill_make(a->type, what, c->target->dir, &count, &c->expected, err);
 	c->expected = calloc(1, 8);
 	if (!c->expected)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a sum");
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory to compute a sum");
 	return value_parse(sum_type(a->type), what + 4, c->expected, err);
 }
 

@@ -24,15 +24,15 @@ const char *run_direction_note(const struct run *r, size_t index, char *buf, siz
 		return NULL;
 	if (!a->out && (a->changed || (p && p->stored)))
 		snprintf(buf, buf_bytes,
-			 "argument %zu is given as input, but the kernel writes it: inout:%s fills it again before "
-			 "each launch",
-			 index, rest);
+			 "argument %zu is given as input, but the kernel writes it: use inout:%s to refill it before each launch", index,
+			 rest);
 	else if (a->out && !a->in && p && s->complete && !p->stored && p->loaded)
-		snprintf(buf, buf_bytes, "argument %zu is given as output, but the kernel only reads it: %s%s is an input", index, rest,
-			 has_fill ? "" : "=FILL");
+		snprintf(buf, buf_bytes, "argument %zu is given as output, but the kernel only reads it: use %s%s for an input", index,
+			 rest, has_fill ? "" : "=FILL");
 	else if (a->out && !a->in && p && p->stored && p->loaded)
-		snprintf(buf, buf_bytes, "argument %zu is given as output, but the kernel also reads it: inout:%s%s sets its contents",
-			 index, rest, has_fill ? "" : "=FILL");
+		snprintf(buf, buf_bytes,
+			 "argument %zu is given as output, but the kernel also reads it: use inout:%s%s to set its contents", index, rest,
+			 has_fill ? "" : "=FILL");
 	else
 		return NULL;
 	return buf;

@@ -191,7 +191,7 @@ void run_line_tell_misspelt(gpul_source *source)
 			return;
 		if (!is_misspelt(line, next))
 			continue;
-		cli_message("run", "%s:%u: this comment is not used; the arguments of a kernel are written as `// %s ARG...`",
+		cli_message("run", "%s:%u: this comment is ignored; write the arguments of a kernel as `// %s ARG...`",
 			    gpul_source_name(source), number, marker);
 		return;
 	}

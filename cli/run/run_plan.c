@@ -204,7 +204,7 @@ static gpul_status ask_for_args(const struct run *r, const char *line, const cha
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the signature of a kernel");
 	printf("%s\n%s\n", signature, line);
 	free(signature);
-	return gpul_fail(err, GPUL_EINVAL, 0, "no arguments given, and the code of %s does not show all of them: %s",
+	return gpul_fail(err, GPUL_EINVAL, 0, "no arguments given, and not all of them can be inferred from the code of %s: %s",
 			 gpul_kernel_demangled(r->kernel), why);
 }
 
@@ -345,8 +345,8 @@ static gpul_status take_assumed_launch(struct run *r, const gpul_signature *s, g
 	for (int d = 0; d < 3; d++)
 		if ((r->ask.grid[0] && r->ask.grid[d] != s->grid[d]) || (r->ask.block[0] && r->ask.block[d] != s->block[d]))
 			return gpul_fail(err, GPUL_EINVAL, 0,
-					 "the code of %s shows its arguments only for --grid %u,%u,%u --block "
-					 "%u,%u,%u: give the arguments, or leave out --grid and --block",
+					 "the arguments of %s can be inferred from its code only for --grid %u,%u,%u --block %u,%u,%u: "
+					 "give the arguments, or leave out --grid and --block",
 					 s->kernel, s->grid[0], s->grid[1], s->grid[2], s->block[0], s->block[1], s->block[2]);
 	memcpy(r->config.grid, s->grid, sizeof s->grid);
 	memcpy(r->config.block, s->block, sizeof s->block);

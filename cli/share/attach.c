@@ -25,17 +25,17 @@ static const struct cli_opt attach_opts[] = {
 	[ATTACH_DUMP] = { "dump", NULL, "print elements, or bytes in hex", NULL },
 	[ATTACH_ROWS] = { "rows", "N", "number of rows that --dump prints (default: 10)", NULL },
 	[ATTACH_SAVE] = { "save", "FILE",
-		"write the data: as a .npy file, or raw to other names", CLI_FILES },
+		"write the data to FILE: as a NumPy array if FILE ends in .npy, otherwise as raw bytes", CLI_FILES },
 	[ATTACH_FORCE] = { "force", NULL, "replace FILE if it exists", NULL },
 	[ATTACH_HOLD] = { "hold", NULL,
-		"stay attached until a signal or the owner's end", NULL },
+		"stay attached until a signal arrives or the owner ends", NULL },
 	[ATTACH_TYPE] = { "type", "TYPE",
-		"element type, instead of the owner's", "i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32 f64" },
-	[ATTACH_READ_ONLY] = { "read-only", NULL, "map the memory for reading only", NULL },
+		"element type to use instead of the one that the owner has given", "i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32 f64" },
+	[ATTACH_READ_ONLY] = { "read-only", NULL, "map the memory read-only", NULL },
 	[ATTACH_DEVICES] = DEVICES_LIST_OPT,
-	[ATTACH_WAIT] = { "wait", "SECONDS", "wait until NAME is shared (default: 0)", NULL },
+	[ATTACH_WAIT] = { "wait", "SECONDS", "seconds to wait until NAME is shared (default: 0)", NULL },
 	[ATTACH_TIMEOUT] = { "timeout", "SECONDS",
-		"longest wait for the owner's answer, or for a sum (default: 10)", NULL },
+		"seconds to wait for the owner's answer, or for a sum (default: 10)", NULL },
 	[ATTACH_JSON] = CLI_JSON_OPT,
 	[ATTACH_DRIVER] = CLI_DRIVER_OPT,
 	{ 0 },
@@ -43,7 +43,7 @@ static const struct cli_opt attach_opts[] = {
 /* clang-format on */
 
 static const char attach_details[] = "Maps the memory that another process shares, on the first GPU of LIST and, unless it is\n"
-				     "device memory, on the CPU; prints a description, performs the options, and detaches.\n"
+				     "device memory, on the CPU; prints a description, does what the options ask for, and detaches.\n"
 				     "The options can be combined.\n"
 				     "\n"
 				     "    --sum    adds in an order that depends only on the number of elements: the sums of all\n"

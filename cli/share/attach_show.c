@@ -76,7 +76,7 @@ static gpul_status read_data(const struct attach *a, size_t offset, size_t n, co
 	*copy = malloc(n ? n : 1);
 	*at = *copy;
 	if (!*copy)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory to copy %zu bytes off the GPU", n);
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory to copy %zu bytes from the GPU", n);
 	return gpul_cu(v->drv, err, cuMemcpyDtoH(*copy, v->gpu + offset, n));
 }
 

@@ -50,8 +50,7 @@ gpul_status attach_sum(const struct attach *a, struct json *json, gpul_error *er
 		print_sums(a, &gpu, &cpu);
 	if (!sum_equal(&gpu, &cpu))
 		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "the sums of GPU and CPU differ: another process wrote to %.64s meanwhile, or a "
-				 "processor is faulty",
+				 "the sums of GPU and CPU differ: another process wrote to %.64s during the sum, or a processor is faulty",
 				 a->ask.name);
 	return GPUL_OK;
 }

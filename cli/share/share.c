@@ -100,7 +100,7 @@ static const char *kind_reason(const struct share *s)
 
 	if (s->ask.kind != GPUL_MEM_AUTO)
 		return "--kind";
-	return about->why[0] ? about->why : "the first choice works";
+	return about->why[0] ? about->why : "it is the first kind that works";
 }
 
 static void print_address(const gpul_ipc_view *v)
@@ -220,7 +220,7 @@ static gpul_status serve_until_end(struct share *s, const char **why, gpul_error
 		if (!*why && s->ask.until_detached && s->left)
 			*why = "the last peer has detached";
 		if (!*why && wait_ms == 0)
-			*why = "the time is over (--for)";
+			*why = "the time given by --for has passed";
 		if (*why)
 			break;
 	}

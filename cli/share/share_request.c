@@ -32,7 +32,7 @@ const struct cli_opt share_opts[] = {
 	[SHARE_FABRIC] = { "fabric", NULL, "share device memory by fabric handle, if supported", NULL },
 	[SHARE_UNTIL_DETACHED] = { "until-detached", NULL,
 		"end when the last process has detached", NULL },
-	[SHARE_FOR] = { "for", "SECONDS", "end after this time, for example 0.5", NULL },
+	[SHARE_FOR] = { "for", "SECONDS", "end after this many seconds, for example 0.5", NULL },
 	[SHARE_JSON] = { "json", NULL, "print each event as one line of JSON", NULL },
 	[SHARE_DRIVER] = CLI_DRIVER_OPT,
 	{ 0 },
@@ -74,7 +74,7 @@ static gpul_status parse_shape(const char *text, gpul_ipc_shape *shape, size_t *
 
 		if (value_parse_size(at, n, &dim, NULL) || dim == 0 || __builtin_mul_overflow(*count, dim, count))
 			return gpul_fail(err, GPUL_EINVAL, 0,
-					 "--shape must be numbers above 0 with commas between, such as "
+					 "--shape must be numbers above 0 separated by commas, such as "
 					 "1024,1024; not '%s'",
 					 text);
 		if (shape->n_dims == GPUL_IPC_MAX_DIMS)
@@ -184,7 +184,7 @@ static gpul_status read_contents(const struct cli_args *args, struct share_reque
 		return gpul_fail(err, GPUL_EINVAL, 0, "--bytes must be more than 0");
 	if (fill && from)
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "--fill and --from exclude each other; --fill TYPE=@FILE reads a file as elements of "
+				 "--fill and --from cannot be combined; --fill TYPE=@FILE reads a file as elements of "
 				 "a type");
 	if (shape && !fill)
 		return gpul_fail(err, GPUL_EINVAL, 0, "--shape needs a type: --fill f32=zeros --shape %s", shape);

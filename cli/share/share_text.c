@@ -100,9 +100,7 @@ static gpul_status explain_absent(const char *name, gpul_error *err)
 	if (near[0])
 		return gpul_fail(err, GPUL_ESYS, ENOENT, "nothing is shared as '%.64s'; did you mean %s?", name, near);
 	return gpul_fail(err, GPUL_ESYS, ENOENT,
-			 "nothing is shared as '%.64s'; gpuload shares lists all names (--wait 5 waits for "
-			 "a name)",
-			 name);
+			 "nothing is shared as '%.64s'; gpuload shares lists all names (--wait 5 waits 5 seconds for the name)", name);
 }
 
 gpul_status share_explain(const char *name, const gpul_error *why, gpul_error *err)
@@ -111,8 +109,8 @@ gpul_status share_explain(const char *name, const gpul_error *why, gpul_error *e
 		return explain_absent(name, err);
 	if (why->status == GPUL_ESYS && why->native == ECONNREFUSED)
 		return gpul_fail(err, GPUL_ESYS, ECONNREFUSED,
-				 "'%.64s' is dead: the process that shared it has ended; gpuload shares "
-				 "removes its socket",
+				 "'%.64s' is no longer shared: the process that shared it has ended; run gpuload shares to remove its "
+				 "socket",
 				 name);
 	return gpul_fail(err, why->status, why->native, "%s", why->text);
 }

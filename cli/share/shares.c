@@ -14,15 +14,15 @@ enum { SHARES_VERBOSE, SHARES_NAMES, SHARES_JSON };
 
 /* clang-format off */
 static const struct cli_opt shares_opts[] = {
-	[SHARES_VERBOSE] = { "verbose", NULL, "print which dead sockets were removed", NULL },
-	[SHARES_NAMES] = { "names", NULL, "print only names, including those of dead owners; query no owner", NULL },
+	[SHARES_VERBOSE] = { "verbose", NULL, "print which sockets of ended processes were removed", NULL },
+	[SHARES_NAMES] = { "names", NULL, "print only names, including those of ended owners, without querying the owners", NULL },
 	[SHARES_JSON] = CLI_JSON_OPT,
 	{ 0 },
 };
 /* clang-format on */
 
-static const char shares_details[] = "Queries the owner of each name; an owner that gives no answer within 0.2 s is marked. The\n"
-				     "socket of a dead owner is removed. A process of another pid namespace is printed as -.\n"
+static const char shares_details[] = "Queries the owner of each name; an owner that does not answer within 0.2 s is marked. The\n"
+				     "socket of an owner that has ended is removed. A process of another pid namespace is printed as -.\n"
 				     "Needs no driver and no GPU.\n";
 
 /* An owner that does not answer within ANSWER_MS is stopped or busy.  MAX_THREADS owners are queried at the same time, so that 64

@@ -21,16 +21,16 @@ enum { SOFT_GPUS, SOFT_SM, SOFT_CUDA, SOFT_MEMORY, SOFT_TOOLS, SOFT_STRICT, SOFT
 static const struct cli_opt soft_opts[] = {
 	[SOFT_GPUS] = { "gpus", "N", "the number of GPUs, 1 to 16 (default: 1)", NULL },
 	[SOFT_SM] = { "sm", "NN", "compute capability of the GPUs, as in sm_90 (default: 90)", "75 80 86 89 90 100 120" },
-	[SOFT_CUDA] = { "cuda", "X.Y", "the version of CUDA that the driver reports (default: 13.0); its calls are those of 13.0", "12.0 12.9 13.0 13.4" },
+	[SOFT_CUDA] = { "cuda", "X.Y", "the CUDA version that the driver reports (default: 13.0); it has the calls of CUDA 13.0", "12.0 12.9 13.0 13.4" },
 	[SOFT_MEMORY] = { "memory", "BYTES", "the memory of each GPU; K, M, G or T may follow (default: that of the machine)", NULL },
 	[SOFT_TOOLS] = { "tools", "LIST", "watch the kernels: memcheck, racecheck, synccheck, profile, trace ..., with options as in "
 					  "GPULOAD_SOFT_TOOLS; the exit status is 1 if a tool finds an error", "memcheck racecheck synccheck profile trace help" },
 	[SOFT_STRICT] = { "strict-ptx", NULL, "refuse the PTX that NVIDIA's ptxas refuses, with the reason on stderr", NULL },
-	[SOFT_CALLS] = { "calls", "[=LIST]", "log the CUDA calls, or those of this list (gpuload help calls)", "all memory launch driver runtime" },
+	[SOFT_CALLS] = { "calls", "[=LIST]", "log all CUDA calls, or those in LIST (gpuload help calls)", "all memory launch driver runtime" },
 	[SOFT_CALLS_FORMAT] = { "calls-format", "NAME", "text, json or perfetto (default: text)", "text json perfetto" },
 	[SOFT_CALLS_OUTPUT] = { "calls-output", "FILE", "write the log to this file (default: stderr; -: stdout)", CLI_FILES },
 	[SOFT_ENV] = { "env", NULL, "print the variables as NAME=VALUE lines instead, for a CI system or env(1)", NULL },
-	[SOFT_QUIET] = { "quiet", NULL, "do not print the line that says what was set", NULL },
+	[SOFT_QUIET] = { "quiet", NULL, "do not print the line that describes the software driver in use", NULL },
 	{ 0 },
 };
 /* clang-format on */
@@ -46,9 +46,9 @@ static const char soft_details[] =
 	"nvJitLink, nvFatbin), call the originals, and produce PTX where a program requests machine code. They are found through\n"
 	"LD_LIBRARY_PATH and LD_PRELOAD. Variables of Numba, CuPy, Triton and Warp that are not set\n"
 	"are set for the software driver: its path, its assembler, a separate cache for compiled kernels.\n"
-	"Calls of a CUDA runtime that is linked into a program (nvcc's default) are redirected to ours\n"
-	"by LD_AUDIT.\n"
-	"CUDA_HOME becomes the tool chain of the Python packages if it is not set.\n"
+	"Calls of a CUDA runtime that is linked into a program (nvcc's default) are redirected to gpuload's\n"
+	"CUDA runtime by LD_AUDIT.\n"
+	"If CUDA_HOME is not set, it is set to the CUDA tool chain of the Python packages.\n"
 	"\n"
 	"gpuload replaces itself by COMMAND, so that its signals and its exit status are those of COMMAND. With --calls it waits for COMMAND,\n"
 	"passes signals on, and ends with its exit status.\n";
@@ -92,7 +92,7 @@ static gpul_status read_options(const struct cli_args *args, struct soft_setup *
 		return gpul_fail(err, GPUL_EINVAL, 0, "--memory must be a number of bytes such as 512M or 8G, not '%s'", s->memory);
 	if (!args->n_operands == !cli_value(args, SOFT_ENV))
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 args->n_operands ? "--env prints the variables: give no command with it"
+				 args->n_operands ? "--env only prints the variables, so it cannot be combined with a command"
 						  : "a command is missing; for example: gpuload soft -- python3 program.py");
 	return GPUL_OK;
 }
@@ -118,8 +118,9 @@ static gpul_status check_calls(const struct cli_args *args, gpul_error *err)
 	struct calls_options calls;
 
 	if (read_calls(args, &calls))
-		return cli_value(args, SOFT_ENV) ? gpul_fail(err, GPUL_EINVAL, 0, "--calls runs a command: it cannot be given with --env")
-						 : calls_check(&calls, err);
+		return cli_value(args, SOFT_ENV)
+			       ? gpul_fail(err, GPUL_EINVAL, 0, "--calls needs a command to run, so it cannot be combined with --env")
+			       : calls_check(&calls, err);
 	return calls.format || calls.output ? gpul_fail(err, GPUL_EINVAL, 0, "--calls-format and --calls-output need --calls") : GPUL_OK;
 }
 

@@ -28,7 +28,7 @@ static const struct cli_opt mmap_sum_opts[] = {
 	[MMAP_SUM_DEVICES] = { "devices", "LIST",
 		"GPUs, such as 0,1; the processes use them in turn (default: 0)", NULL },
 	[MMAP_SUM_TIMEOUT] = { "timeout", "SECONDS",
-		"time limit for the whole command (default: 60)", NULL },
+		"time limit of the whole command in seconds (default: 60)", NULL },
 	[MMAP_SUM_DRIVER] = CLI_DRIVER_OPT,
 	[MMAP_SUM_JSON] = CLI_JSON_OPT,
 	{ 0 },

@@ -36,7 +36,7 @@ gpul_status sum_gpu_create(const gpul_driver *drv, gpul_type t, size_t count, st
 	gpul_status st;
 
 	if (!g)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a sum");
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory to compute a sum");
 	*g = (struct sum_gpu){ .drv = drv, .type = t, .max_count = count };
 	while (n > 1)
 		n_sums += n = sum_chunks(sum_type(t), n);
@@ -143,7 +143,7 @@ static gpul_status wait_for_stream(const gpul_driver *drv, CUstream stream, int 
 		uint64_t waited = gpul_clock_ns() - start;
 
 		if (waited >= (uint64_t)timeout_ms * 1000000)
-			return gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "the GPU's sum has not finished within %d ms", timeout_ms);
+			return gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "the GPU did not finish its sum within %d ms", timeout_ms);
 		if (waited > BUSY_NS)
 			nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);
 	}

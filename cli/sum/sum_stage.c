@@ -35,7 +35,7 @@ gpul_status sum_stage_create(const gpul_driver *drv, struct sum_stage **out, gpu
 	gpul_status st;
 
 	if (!s)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a sum");
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory to compute a sum");
 	s->drv = drv;
 	st = gpul_cu(drv, err, cuStreamCreate(&s->copies, CU_STREAM_NON_BLOCKING));
 	st = st ? st : gpul_cu(drv, err, cuEventCreate(&s->begun, CU_EVENT_DISABLE_TIMING));

@@ -40,7 +40,7 @@ static gpul_status create_boot(const gpul_comm_job *job, gpul_boot **out, gpul_e
 	gpul_boot *b = calloc(1, sizeof *b);
 
 	if (!b)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for rank %d", job->rank);
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory to start rank %d", job->rank);
 	b->job = *job;
 	pthread_mutex_init(&b->lock, NULL);
 	b->roster_fd = -1;
@@ -58,7 +58,7 @@ static gpul_status create_boot(const gpul_comm_job *job, gpul_boot **out, gpul_e
 	if (!b->packet || b->alarm < 0 || b->stop < 0) {
 		gpul_status st = b->packet ? gpul_fail(err, GPUL_ESYS, errno, "eventfd: %s%s", strerror(errno),
 						       errno == EMFILE ? " (ulimit -n)" : "")
-					   : gpul_fail(err, GPUL_ENOMEM, 0, "no memory for rank %d", job->rank);
+					   : gpul_fail(err, GPUL_ENOMEM, 0, "no memory to start rank %d", job->rank);
 
 		free_boot(b, NULL);
 		return st;

@@ -105,7 +105,7 @@ static bool is_contradiction(const struct meeting *m, const struct boot_packet *
 		snprintf(text, text_bytes, "expected a HELLO message of %zu bytes, but received message type %u with %u bytes", sizeof *h,
 			 p->head.type, p->head.bytes);
 	else if (strncmp(h->job, job->name, sizeof h->job) != 0)
-		snprintf(text, text_bytes, "process %d belongs to another job than %s", h->pid, job->name);
+		snprintf(text, text_bytes, "process %d does not belong to job %s, but to a different job", h->pid, job->name);
 	else if (!memchr(h->machine.name, '\0', sizeof h->machine.name) || !memchr(h->machine.id, '\0', sizeof h->machine.id))
 		snprintf(text, text_bytes, "process %d sent a host name without a terminating NUL byte", h->pid);
 	else if (h->size != job->size)

@@ -98,7 +98,7 @@ gpul_status gpul_boot_timed_out(gpul_boot *b, const struct boot_wait *w, uint32_
 		gpul_boot_fail(b, &why, missing ? __builtin_ctz(missing) : -1);
 	} else {
 		gpul_fail(&why, GPUL_ESYS, ETIMEDOUT,
-			  "%s does not run: is it stopped, by SIGSTOP or a debugger?  %s: %s of %d ranks did not answer within %d ms",
+			  "%s is not running: is it stopped by SIGSTOP or a debugger?  %s: %s of %d ranks did not answer within %d ms",
 			  gpul_boot_place(b, stalled, place), w->doing, ranks, b->job.size, ms);
 		gpul_boot_report_stalled(b, stalled, &why);
 	}

@@ -159,13 +159,13 @@ void gpul_cache_store(const gpul_cache_key *key, const void *bytes, size_t n_byt
 	if (!key || n_bytes > bound || bound - n_bytes < sizeof h)
 		return;
 	if (file_size_limit() < sizeof h + n_bytes) {
-		gpul_log(GPUL_LOG_DEBUG, "cache", "not used: this process may not write files of %zu bytes (ulimit -f)",
+		gpul_log(GPUL_LOG_DEBUG, "cache", "the cache is not used: this process may not write files of %zu bytes (ulimit -f)",
 			 sizeof h + n_bytes);
 		return;
 	}
 	folder = gpul_cache_open(true, &w);
 	if (folder < 0) {
-		gpul_log(GPUL_LOG_DEBUG, "cache", "not used: %s", w.why_not);
+		gpul_log(GPUL_LOG_DEBUG, "cache", "the cache is not used: %s", w.why_not);
 		return;
 	}
 	gpul_cache_key_digest(key, h.key);

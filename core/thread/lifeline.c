@@ -60,7 +60,7 @@ gpul_status gpul_lifeline_hold(uint32_t *word, gpul_lifeline **out, gpul_error *
 	int e;
 
 	if (!l)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the lock by which other processes notice the end of this process");
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the lock that shows other processes when this process ends");
 	l->word = word;
 	sem_init(&l->held, 0, 0);
 	sem_init(&l->end, 0, 0);
@@ -68,8 +68,7 @@ gpul_status gpul_lifeline_hold(uint32_t *word, gpul_lifeline **out, gpul_error *
 	if (e) {
 		free(l);
 		return gpul_fail(err, GPUL_ESYS, e,
-				 "cannot create the thread that holds the lock by which other processes notice the end of this "
-				 "process: %s",
+				 "cannot create the thread that holds the lock that shows other processes when this process ends: %s",
 				 strerror(e));
 	}
 	while (sem_wait(&l->held) && errno == EINTR)
@@ -78,7 +77,7 @@ gpul_status gpul_lifeline_hold(uint32_t *word, gpul_lifeline **out, gpul_error *
 	if (e) {
 		gpul_lifeline_let_go(l);
 		return gpul_fail(err, GPUL_ESYS, e,
-				 "set_robust_list() failed, so other processes would not notice the end of this process: %s", strerror(e));
+				 "set_robust_list() failed, so other processes would not notice when this process ends: %s", strerror(e));
 	}
 	*out = l;
 	return GPUL_OK;

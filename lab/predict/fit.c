@@ -125,7 +125,7 @@ gpul_status gpul_comm_fit(gpul_comm_machine *m, gpul_comm_proto proto, const gpu
 				 n, N, N);
 	for (unsigned i = 0; i < n; i++)
 		if (!(points[i].us > 0) || gpul_comm_predict(m, points[i].call, points[i].algo, proto, points[i].bytes) <= 0)
-			return gpul_fail(err, GPUL_EINVAL, 0, "measured call %u (%s by %s) has no time or no prediction", i,
+			return gpul_fail(err, GPUL_EINVAL, 0, "measured call %u (%s by %s) has no measured or no predicted time", i,
 					 gpul_comm_call_name(points[i].call), gpul_comm_algo_name(points[i].algo));
 	memcpy(start, f.guess, sizeof start);
 	for (int again = 0; again < 2; again++) { /* search again with a new simplex, because the first one may have become flat */

@@ -146,8 +146,9 @@ static gpul_status check_hello(gpul_comm_sparse *s, uint32_t rank, const struct 
 
 	if (h->call == s->call && h->count == s->count && h->dtype == s->dtype && h->op == s->op && h->n_non_zero <= s->n_blocks)
 		return GPUL_OK;
-	gpul_fail(&why, GPUL_ECOMM, GPUL_COMM_MISMATCH, "sparse all-reduce %llu: rank %u has %llu %s, %s; rank %u has %llu %s, %s",
-		  (unsigned long long)s->call, rank, (unsigned long long)h->count, gpul_comm_dtype_name((gpul_comm_dtype)h->dtype),
+	gpul_fail(&why, GPUL_ECOMM, GPUL_COMM_MISMATCH,
+		  "sparse all-reduce %llu: ranks disagree: rank %u has %llu %s, %s; rank %u has %llu %s, %s", (unsigned long long)s->call,
+		  rank, (unsigned long long)h->count, gpul_comm_dtype_name((gpul_comm_dtype)h->dtype),
 		  gpul_comm_op_name((gpul_comm_op)h->op), s->rank, (unsigned long long)s->count, gpul_comm_dtype_name(s->dtype),
 		  gpul_comm_op_name(s->op));
 	return gpul_sparse_fail(s, &why, (int)rank, err);

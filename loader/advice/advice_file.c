@@ -120,7 +120,7 @@ const char *gpul_advice_file(gpul_source *source, char buf[GPUL_ADVICE_BYTES])
 		bytes += all[i].bytes;
 	}
 	if (n && n_relocatable == n)
-		return "not linked yet (nvcc -dc): gpuload links the device code when it loads the file; for a host "
+		return "the device code is not linked yet (nvcc -dc): gpuload links it when it loads the file; for a host "
 		       "program, run nvcc -dlink OBJECTS -o dlink.o and link dlink.o too, which defines "
 		       "__cudaRegisterLinkedBinary_...";
 	if (bytes > MAX_BYTES || !gpul_host_read(file, file_bytes, &o))

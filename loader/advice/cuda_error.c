@@ -8,14 +8,17 @@
 #include "core/cuda_errors.h"
 #include "loader/advice/known_internal.h"
 
-#define IN_A_KERNEL "; the error is of an earlier launch: find it with gpuload soft -- PROGRAM, compute-sanitizer or CUDA_LAUNCH_BLOCKING=1"
+#define IN_A_KERNEL \
+	"; an earlier launch caused the error: find it with gpuload soft -- PROGRAM, compute-sanitizer or CUDA_LAUNCH_BLOCKING=1"
 #define PROFILER \
-	"another profiler controls the program, or none is started: cudaProfilerStart() and cudaProfilerStop() work under nsys or ncu"
+	"another profiler controls the program, or no profiler is running: cudaProfilerStart() and cudaProfilerStop() work only under " \
+	"nsys or ncu"
 #define OLD \
-	"no CUDA version since 3.1 or 5.0 returns it: the program was built against a very old header, or the number is not a CUDA error"
-#define OLD_TEXTURE "the texture or surface is not created or already destroyed: check cudaCreateTextureObject() and its descriptors"
+	"current CUDA versions no longer return this error: the program was built with a very old header, or the number is not a CUDA error"
+#define OLD_TEXTURE "the texture or surface was not created, or was already destroyed: check cudaCreateTextureObject() and its descriptors"
 #define GRAPHICS \
-	"map the graphics resource with cudaGraphicsMapResources() before its use, and unmap it after; in the thread with the graphics context"
+	"map the graphics resource with cudaGraphicsMapResources() before its use, and unmap it afterwards, in the thread that has the " \
+	"graphics context"
 #define NESTED \
 	"launches from kernels exceed a limit: raise it with cudaDeviceSetLimit(), or launch fewer; CUDA 12 removed synchronisation inside of kernels"
 #define CAPTURE \
@@ -57,21 +60,22 @@ static const struct {
 	{ 19, OLD_TEXTURE },
 	{ 37, OLD_TEXTURE },
 	{ 20, "make the channel description with cudaCreateChannelDesc<T>(); a type has 1, 2 or 4 channels of 8, 16 or 32 bits" },
-	{ 21, "the direction of the copy is none of cudaMemcpyHostToDevice, DeviceToHost, DeviceToDevice, HostToHost and Default" },
+	{ 21, "the direction of the copy must be one of cudaMemcpyHostToDevice, DeviceToHost, DeviceToDevice, HostToHost and Default" },
 	{ 26, "linear filtering needs float, or integers with cudaReadModeNormalizedFloat" },
 	{ 27, "cudaReadModeNormalizedFloat needs integers of 8 or 16 bits" },
-	{ 34,
-	  "the stub of libcuda (lib64/stubs) was loaded: it is for linking only; take it off LD_LIBRARY_PATH, so that the driver's is found" },
+	{ 34, "the stub of libcuda (lib64/stubs) was loaded: it is for linking only; remove its folder from LD_LIBRARY_PATH, so that the "
+	      "driver's own library is found" },
 	{ 35,
-	  "the driver is older than the CUDA version of the program: update the driver, or build with an older CUDA version; nvidia-smi shows which it supports" },
-	{ 36, "the driver is older than this call: update it" },
-	{ 43, "two variables of linked files have this name: rename one" },
+	  "the driver is older than the CUDA version of the program: update the driver, or build with an older CUDA version; nvidia-smi "
+	  "shows the newest version that the driver supports" },
+	{ 36, "the driver is too old for this call: update the driver" },
+	{ 43, "two variables in the linked files have this name: rename one of them" },
 	{ 44, OLD_TEXTURE },
 	{ 45, OLD_TEXTURE },
 	{ 46, "the GPU is used exclusively by another process, or does not work: see nvidia-smi (compute mode) and dmesg" },
 	{ 49,
 	  "the current context was made by the driver API in a way the runtime cannot use: use the primary context, cuDevicePrimaryCtxRetain()" },
-	{ 52, "call kernels with <<<blocks, threads>>>" },
+	{ 52, "launch kernels with <<<blocks, threads>>>" },
 	{ 65, NESTED },
 	{ 66, OLD_TEXTURE },
 	{ 67, OLD_TEXTURE },
@@ -81,10 +85,11 @@ static const struct {
 	  "the program has no code of this kernel for this GPU: compile with -arch of the GPU; or the pointer is not a __global__ function" },
 	{ 100,
 	  "no GPU is visible: see nvidia-smi and CUDA_VISIBLE_DEVICES; in a container start with --gpus all; without a GPU: gpuload soft -- PROGRAM" },
-	{ 101, "there is no device of this number: cudaGetDeviceCount() returns how many there are, and CUDA_VISIBLE_DEVICES hides some" },
+	{ 101, "there is no device with this number: cudaGetDeviceCount() returns the number of devices, and CUDA_VISIBLE_DEVICES can hide "
+	       "devices" },
 	{ 102, "the virtual GPU has no licence: see nvidia-smi -q and the licence server" },
 	{ 103, "the driver's files are damaged: install the driver again" },
-	{ 127, "the CUDA runtime could not start: its libraries are damaged or of different versions" },
+	{ 127, "the CUDA runtime could not start: its libraries are damaged, or have different versions" },
 	{ 200, "the image is damaged, is not PTX, a cubin or a fatbin, or is for another GPU: gpuload ls shows what it contains" },
 	{ 201, "no context is current, or it was destroyed: create one and make it current in this thread with cuCtxSetCurrent()" },
 	{ 202, OLD },
@@ -102,7 +107,7 @@ static const struct {
 	{ 214, HARDWARE },
 	{ 220, HARDWARE },
 	{ 226, HARDWARE },
-	{ 215, "this GPU does not have this limit" },
+	{ 215, "this GPU does not support this limit: cudaDeviceSetLimit() cannot set it" },
 	{ 216, "another thread or process uses the GPU exclusively: see nvidia-smi (compute mode)" },
 	{ 217, "these GPUs cannot access each other's memory: call cudaDeviceCanAccessPeer() first, and copy through the host otherwise" },
 	{ 218, "the driver cannot compile the PTX: its JIT log (CU_JIT_ERROR_LOG_BUFFER) or gpuload check FILE names the line" },
@@ -110,57 +115,58 @@ static const struct {
 	{ 222,
 	  "the PTX is newer than the driver: update the driver, compile with its CUDA version or older, or compile for this GPU (-arch=sm_N, which needs no JIT)" },
 	{ 223, "CUDA_DISABLE_PTX_JIT is set: unset it, or compile for this GPU" },
-	{ 224, "this GPU cannot be divided: leave the affinity out" },
+	{ 224, "this GPU cannot be divided between contexts: do not request an execution affinity" },
 	{ 225, "kernels cannot call cudaDeviceSynchronize() on this GPU: CUDA 12 removed it; use tail launches (cudaStreamTailLaunch)" },
 	{ 300, "the source or image is not valid: gpuload ls FILE shows what it contains" },
 	{ 301, "the file does not exist or cannot be read: the path is relative to the current folder" },
-	{ 302, "a shared library lacks a function: the driver's libraries are of different versions; install the driver again" },
+	{ 302, "a shared library lacks a function: the driver's libraries have different versions; install the driver again" },
 	{ 303, "a library of the driver could not be loaded: install the driver again, or check LD_LIBRARY_PATH" },
 	{ 304,
 	  "the operating system refused the call: check limits (ulimit -l, open files), permissions of /dev/nvidia*, and the container" },
 	{ 400, "the stream, event, module or graph was destroyed, never created, or belongs to another device or context" },
 	{ 401, "the object is not in a state that allows the call: see the call's documentation" },
 	{ 402, "the query would lose information: use the newer form of the call, such as with edge data" },
-	{ 500,
-	  "no kernel or variable has this name in the module: names of C++ are mangled; declare it extern \"C\", or look with gpuload ls" },
-	{ 600, "no error: the work is not finished; query again or synchronise" },
+	{ 500, "no kernel or variable in the module has this name: C++ names are mangled; declare the kernel extern \"C\", or look with "
+	       "gpuload ls" },
+	{ 600, "not an error: the work is not finished yet; query again, or synchronise" },
 	{ 700,
 	  "a kernel or copy accessed memory that is not allocated, such as past the end of an array, or by a host pointer" IN_A_KERNEL },
-	{ 701, "a block needs more registers or shared memory than there are: fewer threads in a block, or __launch_bounds__" },
+	{ 701, "a block needs more registers or shared memory than the GPU has: use fewer threads in a block, or __launch_bounds__" },
 	{ 702, "the kernel ran longer than the display's watchdog allows: split it, or use a GPU without a display" },
 	{ 703, OLD },
-	{ 704, "no error if it is ignored: access is enabled already" },
-	{ 705, "enable it first: cudaDeviceEnablePeerAccess()" },
-	{ 708, "set it before the first use of the device in this process" },
-	{ 709, "the context was destroyed or failed: it cannot be used any more" },
-	{ 710, "an assert() in a kernel failed: its file, line and condition are printed before" IN_A_KERNEL },
-	{ 711, "a GPU can map the memory of a limited number of others at once: disable some" },
-	{ 712, "the memory is registered already: unregister it first, or register it once" },
+	{ 704, "peer access is already enabled: this error can be ignored" },
+	{ 705, "enable peer access first, with cudaDeviceEnablePeerAccess()" },
+	{ 708, "this must be set before the first use of the device in the process" },
+	{ 709, "the context was destroyed, or failed, and can no longer be used" },
+	{ 710, "an assert() in a kernel failed: its file, line and condition are printed above this error" IN_A_KERNEL },
+	{ 711, "a GPU can have peer access to a limited number of other GPUs at the same time: disable peer access to some" },
+	{ 712, "the memory is already registered: register it only once, or unregister it first" },
 	{ 713, "the pointer is not the start of memory that cudaHostRegister() registered" },
 	{ 714, "a kernel's stack overflowed or was overwritten: raise cudaLimitStackSize, check recursion and local arrays" IN_A_KERNEL },
-	{ 715, "a kernel's code is damaged or not for this GPU, or it jumped through a bad pointer" IN_A_KERNEL },
+	{ 715, "the code of a kernel is damaged or not for this GPU, or the kernel jumped through a bad pointer" IN_A_KERNEL },
 	{ 716, "an access is not aligned to its size, such as float4 at an address that is not a multiple of 16" IN_A_KERNEL },
-	{ 717, "an instruction for global or shared memory got an address of another kind" IN_A_KERNEL },
+	{ 717, "an instruction for global or shared memory was given an address in another state space" IN_A_KERNEL },
 	{ 718, "a kernel jumped through a bad function pointer; host function pointers do not work in kernels" IN_A_KERNEL },
-	{ 719, "a kernel failed, often by a bad address or a trap" IN_A_KERNEL },
-	{ 720, "a cooperative launch needs all blocks at once: at most blocks per multiprocessor (occupancy) times multiprocessors" },
+	{ 719, "a kernel failed, often because of a bad address or a trap" IN_A_KERNEL },
+	{ 720, "all blocks of a cooperative launch must be resident at the same time: launch at most as many as fit on one multiprocessor "
+	       "(occupancy), times the number of multiprocessors" },
 	{ 721, "a kernel ended without tcgen05.dealloc of its tensor memory" },
-	{ 800,
-	  "the call is not allowed here: callbacks of streams must not call CUDA; else rights are missing (containers, MIG, profiling)" },
-	{ 801, "this GPU, driver or operating system does not have the feature: query its attribute first" },
-	{ 802,
-	  "on machines with NVSwitch nvidia-fabricmanager must run, in the driver's version: systemctl status nvidia-fabricmanager, and dmesg" },
+	{ 800, "the call is not allowed here: stream callbacks must not call CUDA; otherwise, the process lacks a permission (containers, "
+	       "MIG, profiling)" },
+	{ 801, "this GPU, driver or operating system does not have the feature: query the device attribute of the feature first" },
+	{ 802, "on machines with NVSwitch, nvidia-fabricmanager must be running, in the same version as the driver: systemctl status "
+	       "nvidia-fabricmanager, and dmesg" },
 	{ 803,
-	  "libcuda.so and the kernel module are of different versions: reboot after the driver's update, or fix the container's libraries" },
-	{ 804,
-	  "a forward-compatible libcuda (cuda-compat) is loaded, which this GPU does not support: take it off LD_LIBRARY_PATH, or update the driver" },
+	  "libcuda.so and the kernel module have different versions: reboot after the driver's update, or fix the container's libraries" },
+	{ 804, "a forward-compatible libcuda (cuda-compat) is loaded, which this GPU does not support: remove its folder from "
+	       "LD_LIBRARY_PATH, or update the driver" },
 	{ 805, MPS },
 	{ 806, MPS },
 	{ 807, MPS },
 	{ 808, MPS },
 	{ 809, MPS },
 	{ 810, MPS },
-	{ 811, "kernels cannot launch kernels here, such as under MPS" },
+	{ 811, "kernels cannot launch kernels in this configuration, such as under MPS" },
 	{ 812, "device code of different CUDA versions launches kernels: compile all files with one version" },
 	{ 900, CAPTURE },
 	{ 901, "an earlier call broke the capture: look for the first error between begin and end of the capture" },
@@ -170,11 +176,11 @@ static const struct {
 	{ 905, CAPTURE_ORDER },
 	{ 906,
 	  "work in the default stream would wait for a capture: create streams with cudaStreamNonBlocking, or do not use the default stream during the capture" },
-	{ 907, "the event was recorded in a capture: it can only be waited for in the capture" },
+	{ 907, "the event was recorded in a stream capture, so only work of the same capture can wait for it" },
 	{ 908, "end the capture in the thread that began it, or capture with cudaStreamCaptureModeRelaxed" },
-	{ 909, "a wait took longer than its limit: the other side has ended or hangs" },
-	{ 910, "the new graph differs in its structure: instantiate it anew with cudaGraphInstantiate()" },
-	{ 911, "a device outside of CUDA failed: see dmesg" },
+	{ 909, "a wait took longer than its limit: what it waits for has ended or hangs" },
+	{ 910, "the new graph has a different structure: instantiate it again with cudaGraphInstantiate()" },
+	{ 911, "a device that CUDA does not control failed: see dmesg" },
 	{ 912,
 	  "the cluster does not fit: at most 8 blocks (16 with cudaFuncAttributeNonPortableClusterSizeAllowed), which divide the grid" },
 	{ 913, "load the function first: cuFuncLoad(), or CUDA_MODULE_LOADING=EAGER" },

@@ -1,8 +1,9 @@
 /* known_link.c — messages of nvlink, nvJitLink and fatbinary, of host linkers, and of the dynamic loader. */
 #include "loader/advice/known_internal.h"
 
-#define SAME_DECLARATION "%s is declared differently in two files: declare it once, in a header that both include, and compile both again"
-#define DIFFERENT_ARCH   "a file was compiled for another architecture: compile all files with the same -arch"
+#define SAME_DECLARATION \
+	"%s is declared differently in two files: declare it once, in a header that both files include, and compile both files again"
+#define DIFFERENT_ARCH "a file was compiled for another architecture: compile all files with the same -arch"
 
 /* clang-format off */
 static const struct gpul_known_message rows[] = {
@@ -14,40 +15,51 @@ static const struct gpul_known_message rows[] = {
 	{ "Memory space doesn't match for '", "",
 	  "%s is __constant__ in one file and __device__ or __managed__ in another: declare it the same way in all files, and compile them again" },
 	{ "Prototype doesn't match for '", "", SAME_DECLARATION },
-	{ "Managed attribute doesn't match for '", "", "%s is __managed__ in one file only: declare it so in all files, and compile them again" },
+	{ "Managed attribute doesn't match for '", "", "%s is __managed__ in one file only: declare it __managed__ in all files, and "
+						       "compile them again" },
 	{ "' not declared __global__ in all source files", "", "the kernel's declarations differ: declare it __global__ in every file" },
 	{ "Duplicate weak parameter bank for '", "", SAME_DECLARATION },
-	{ "' has address taken but no calls to it found", "", "no error: device code takes a function's address, but no call fits its type" },
+	{ "' has address taken but no calls to it found", "", "not an error: device code takes the address of a function, but no call "
+							      "through a pointer matches its type" },
 	{ "' arch does not match target '", "", DIFFERENT_ARCH },
 	{ "SM Arch ('", "not found in", "the file has no code for this architecture: compile it for the -arch that the link names, or add a -gencode" },
-	{ "Output is limited to run on SM Arch", "", "no error: a file has code for one architecture only, so the linked program runs only there" },
-	{ "' size does not match target '", "", "a file was compiled for 32 bits (-m32) and the link is for 64, or the reverse: compile all files without -m32" },
-	{ "abi does not match", "", "the file comes from another CUDA version or has other ABI options: compile all files with one CUDA version" },
+	{ "Output is limited to run on SM Arch", "", "not an error: a file has code for one architecture only, so the linked program "
+						     "runs only on that architecture" },
+	{ "' size does not match target '", "", "a file was compiled for 32 bits (-m32) and the link is for 64 bits, or the reverse: "
+						"compile all files without -m32" },
+	{ "abi does not match", "", "the file comes from a different CUDA version, or was compiled with different ABI options: compile "
+				    "all files with one CUDA version" },
 	{ "ABI version '", "is incompatible with target ABI", "the file comes from another CUDA version: compile all files with one CUDA version" },
 	{ "newer than toolkit (", "", "the file was compiled by a newer CUDA version than this linker's: link with the newest CUDA version of all files" },
 	{ "must be recompiled with toolkit", "", "the file is too old for this linker: compile it again with this CUDA version" },
 	{ "cannot be linked due to version mismatch", "", "compile the file again with this CUDA version" },
 	{ "all objects must be compiled with 12.1 or later", "", "kernels with more than 4 KiB of parameters need every object from CUDA 12.1 or newer: compile the older ones again" },
 	{ "Skipping incompatible '", "when searching for -l", "the library has no device code for this architecture, or is not for 64 bits" },
-	{ "Library file '", "not found in paths", "no such device library in the folders of -L: give its folder" },
+	{ "Library file '", "not found in paths", "the device library is not in the folders given with -L: add its folder" },
 	{ "Could not find fatbinary in '", "", "%s has no device code: compile it with nvcc -dc (-rdc=true), or leave it out of the device link" },
 	{ "' not ET_REL", "", "the file is linked already: give nvlink the objects of nvcc -dc" },
 	{ "LTO objects found, use -dlto", "", "some files were compiled with -dlto: link with nvcc -dlto, too" },
-	{ "requested LTO but '", "not built for LTO", "no error: the file was compiled without -dlto, so only the others are optimised together" },
-	{ "-nvvmpath should be specified with -lto", "", "let nvcc -dlto call nvlink, which gives it the path" },
+	{ "requested LTO but '", "not built for LTO", "not an error: the file was compiled without -dlto, so link-time optimisation "
+						      "covers only the other files" },
+	{ "-nvvmpath should be specified with -lto", "", "link with nvcc -dlto, which passes the path to nvlink" },
 	{ "should only see nvvm files when -lto", "", "link with nvcc -dlto" },
-	{ "merge_elf failed", "", "nvlink cannot combine two of the files: the messages before it say why; else compile all of them again with one CUDA version" },
+	{ "merge_elf failed", "", "nvlink cannot combine two of the files: the messages before this one say why; if not, compile all "
+				  "files again with one CUDA version" },
 	{ "elfLink error", "", "the device code of two files does not fit together: compile all of them again with one CUDA version and one -arch" },
-	{ "elfLink linker library load error", "", "libnvJitLink was not found: install that of the program's CUDA version" },
-	{ "nvlink fatal   : Internal error", "", "a fault of nvlink: compile all files again with one CUDA version, and report it to NVIDIA" },
+	{ "elfLink linker library load error", "", "libnvJitLink was not found: install the library of the CUDA version that the program "
+						   "uses" },
+	{ "nvlink fatal   : Internal error", "", "an internal error of nvlink: compile all files again with one CUDA version, and report "
+						 "the error to NVIDIA" },
 	{ "ERROR 4: bad input:", "",
-	  "nvJitLink cannot use this file: it may be compiled for another architecture than -arch" },
+	  "nvJitLink cannot use this file: it may have been compiled for a different architecture from that of -arch" },
 	{ "NVJITLINK_ERROR_PTX_COMPILE", "", "the PTX cannot be compiled for this -arch: nvJitLinkGetErrorLog() has the reason" },
 	{ "NVJITLINK_ERROR_UNRECOGNIZED_OPTION", "", "nvJitLink does not know an option: nvJitLinkGetErrorLog() names it" },
 	{ "NVJITLINK_ERROR_MISSING_ARCH", "", "give nvJitLink the option -arch=sm_N" },
-	{ "NVJITLINK_ERROR_INVALID_INPUT", "", "nvJitLink cannot use an input: it must be a cubin, PTX, LTO code, an object or a library, of the kind that the call names" },
+	{ "NVJITLINK_ERROR_INVALID_INPUT", "", "nvJitLink cannot use an input: it must be a cubin, PTX, LTO code, an object or a "
+					       "library, and match the type that is passed to the call" },
 	{ "NVJITLINK_ERROR_NVVM_COMPILE", "", "the LTO code cannot be compiled: it comes from another CUDA version, or nvJitLinkGetErrorLog() has the reason" },
-	{ "NVJITLINK_ERROR_INTERNAL", "", "a fault of nvJitLink: nvJitLinkGetErrorLog() may have the reason; try another version" },
+	{ "NVJITLINK_ERROR_INTERNAL", "", "an internal error of nvJitLink: nvJitLinkGetErrorLog() may have the reason; try another "
+					  "version" },
 	{ "unrecognized input type: ", "", "nvJitLink cannot read %s: it must be a cubin, PTX, LTO code, an object or a library" },
 	{ "fatbinary fatal", "", "fatbinary cannot combine these files: each must be PTX or a cubin of the architecture that its option names" },
 	/* messages of host linkers */
@@ -63,10 +75,12 @@ static const struct gpul_known_message rows[] = {
 	  "(-l:libNAME.a), or build with nvcc --device-entity-has-hidden-visibility=false" },
 	{ "undefined reference to `__cxa_guard_", "",
 	  "the host code that nvcc generates is C++: add -lstdc++ at the end of the link command" },
-	{ "DSO missing from command line", "", "a function comes from that library, which the link command does not name: add it with -l" },
+	{ "DSO missing from command line", "", "a function comes from that library, which the link command does not name: add the "
+					       "library with -l" },
 	{ "warning: libcuda.so", "needed by", "at link time, add -L.../lib64/stubs of the CUDA toolkit; at run time, NVIDIA's driver must be installed" },
 	{ "warning: libnvidia-", "needed by /",
-	  "the libcuda.so that was found belongs to another driver than is installed: remove its old files, or link with -L.../lib64/stubs of the CUDA toolkit" },
+	  "the libcuda.so that was found belongs to a different driver from the installed one: remove its old files, or link with "
+	  "-L.../lib64/stubs of the CUDA toolkit" },
 	{ "warning: ", ", not found (try using -rpath", "a library needs %s, which the linker does not find: name its folder with -Wl,-rpath-link,FOLDER" },
 	{ "multiple definition of `", "",
 	  "several objects define %s: keep one definition, or declare it static or inline" },
@@ -81,7 +95,8 @@ static const struct gpul_known_message rows[] = {
 	{ "recompile with -fPIE", "", "compile the host code with nvcc -Xcompiler -fPIE, or link with -no-pie" },
 	{ "relocation truncated to fit", "", "code and data exceed 2 GiB: compile for fewer architectures, or with -Xcompiler -mcmodel=medium" },
 	{ "skipping incompatible ", "", "that library is for another architecture, such as 32-bit code" },
-	{ "file not recognized: file format not recognized", "", "the file is not an object for this machine: it may be PTX or a cubin, which gpuload run and cuModuleLoad() read, or be damaged" },
+	{ "file not recognized: file format not recognized", "", "the file is not an object for this machine: it may be PTX or a cubin, "
+								 "which gpuload run and cuModuleLoad() read, or it may be damaged" },
 	/* messages of the dynamic loader */
 	{ "libcuda.so.1: cannot open shared object file", "",
 	  "NVIDIA's driver is not installed, or the container was started without it (docker run --gpus all); without a GPU: gpuload soft -- PROGRAM" },
@@ -95,10 +110,13 @@ static const struct gpul_known_message rows[] = {
 	{ "error while loading shared libraries: ", "cannot open shared object file", "the program needs %s: install it, or add its folder to LD_LIBRARY_PATH" },
 	{ "ImportError: libcu", "cannot open shared object file", "a library of the CUDA toolkit was not found: install that version, and add its folder to LD_LIBRARY_PATH" },
 	{ "OSError: libcu", "cannot open shared object file", "a library of the CUDA toolkit was not found: install that version, and add its folder to LD_LIBRARY_PATH" },
-	{ "version `GLIBC_", "not found", "the program was built on a newer system than this one: build it here, or use a container of the newer one" },
+	{ "version `GLIBC_", "not found", "the program was built on a newer system than this one: build the program here, or use a "
+					  "container of the newer system" },
 	{ "version `GLIBCXX_", "not found", "the program was built by a newer g++ than this system's libstdc++: install a newer libstdc++, or build it here" },
-	{ "undefined symbol: __nv", "", "two CUDA versions are mixed: the libraries that are loaded must be of the version that the program was built for" },
-	{ "symbol lookup error: ", "undefined symbol", "a library of another version than the program was built for is loaded: check LD_LIBRARY_PATH and ldd" },
+	{ "undefined symbol: __nv", "", "two CUDA versions are mixed: the loaded libraries must have the version that the program was "
+					"built for" },
+	{ "symbol lookup error: ", "undefined symbol", "a loaded library has a different version from the one that the program was built "
+						       "for: check LD_LIBRARY_PATH and ldd" },
 };
 /* clang-format on */
 
@@ -108,18 +126,22 @@ static const struct gpul_known_message nvlink[] = {
 	{ "Link target of '", "is virtual target", "link for a real architecture: -arch=sm_N" },
 	{ "Cannot target ", "is SASS", "machine code fits only its own architecture: link for that -arch, or compile the file for this one" },
 	{ "EF_CUDA_64BIT_ADDRESS", "", "a file was compiled for 32 bits: compile it again without -m32" },
-	{ "Ignoring -dlto option", "", "no error: no file was compiled with -dlto; leave it out, or compile with it" },
-	{ "Some objects do not have '", "", "no error: files were compiled with different options; compile all of them alike" },
-	{ "Cicc option values for '", "do not match", "files were compiled with different options: compile all of them alike" },
+	{ "Ignoring -dlto option", "", "not an error: no file was compiled with -dlto; leave out -dlto, or compile the files with it, "
+				       "too" },
+	{ "Some objects do not have '", "", "not an error: files were compiled with different options; compile all of them with the same "
+					    "options" },
+	{ "Cicc option values for '", "do not match", "files were compiled with different options: compile all of them with the same "
+						      "options" },
 	{ "Library file '", "not recognized", "the library is damaged or for another system: it must be an archive of objects for this machine" },
 	{ "SM Arch ('", "mismatch", DIFFERENT_ARCH },
 	{ "Unknown arch name", "", "nvlink --help lists the values of -arch" },
 	{ "must be >= 20", "", "nvlink --help lists the values of -arch" },
 	{ "Unsupported file type", "", "nvlink reads objects, libraries, cubins and fatbins" },
-	{ "Could not write file", "", "the file cannot be written: check its path and rights, and that the disk (TMPDIR) is not full" },
-	{ "Could not read file", "", "the file cannot be read: check its path and rights" },
-	{ "ould not open ", "", "the file cannot be opened: check its path and rights, and that the disk (TMPDIR) is not full" },
-	{ "annot open file", "", "the file cannot be opened: check its path and rights, and that the disk (TMPDIR) is not full" },
+	{ "Could not write file", "", "the file cannot be written: check its path and permissions, and that the disk (TMPDIR) is not "
+				      "full" },
+	{ "Could not read file", "", "the file cannot be read: check its path and permissions" },
+	{ "ould not open ", "", "the file cannot be opened: check its path and permissions, and that the disk (TMPDIR) is not full" },
+	{ "annot open file", "", "the file cannot be opened: check its path and permissions, and that the disk (TMPDIR) is not full" },
 	{ "Must specify output file", "", "name the output with -o" },
 	{ "No input files specified", "", "name the objects to link" },
 	{ "Unknown option '", "", "nvlink has no option %s: nvlink --help lists them; options of other tools come after -Xptxas, -Xcompiler, -Xlinker" },
@@ -130,12 +152,15 @@ static const struct gpul_known_message nvlink[] = {
 	{ "sanitized object", "", "compile all files again with one CUDA version" },
 	{ "partially linked kernel", "", "link the device code of the shared library once: leave the kernel's objects out of this link" },
 	{ "larger size than initialization", "", "two files declare the variable with different sizes: declare it once, in a header" },
-	{ "conflicting cache preference", "", "no error: a kernel's setting is used" },
-	{ "with max regcount of", "", "a kernel calls a function that needs more registers than it has: raise its __launch_bounds__ or -maxrregcount, or compile the function with fewer" },
+	{ "conflicting cache preference", "", "not an error: nvlink uses the setting of the kernel" },
+	{ "with max regcount of", "", "a kernel calls a function that needs more registers than the kernel has: give the kernel more "
+				      "(__launch_bounds__, -maxrregcount), or compile the function with fewer" },
 	{ "uses too much global", "", "all __constant__ variables of a program share 64 KiB: move large tables to __device__ memory" },
-	{ "uses too much", "", "the kernel uses more of a memory than there is: the message has the limit" },
-	{ "used in entry function", "", "the kernel uses too many textures, samplers or surfaces: pass objects instead of variables, or fewer" },
-	{ "nternal", "error", "a fault of nvlink: compile all files again with one CUDA version, and report it to NVIDIA" },
+	{ "uses too much", "", "the kernel needs more memory of this kind than the GPU has: the message states the limit" },
+	{ "used in entry function", "", "the kernel uses too many textures, samplers or surfaces: pass texture objects instead of "
+					"variables, or use fewer" },
+	{ "nternal", "error", "an internal error of nvlink: compile all files again with one CUDA version, and report the error to "
+			      "NVIDIA" },
 };
 /* clang-format on */
 #undef SAME_DECLARATION

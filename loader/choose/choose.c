@@ -224,7 +224,7 @@ static gpul_status report_result(const gpul_choice *c, const struct search *s, c
 		return GPUL_OK;
 	}
 	if (s->n_found && s->wanted)
-		return gpul_fail(err, GPUL_EINVAL, 0, "%zu kernels are called '%.40s': %s", s->n_found, s->wanted, s->names);
+		return gpul_fail(err, GPUL_EINVAL, 0, "%zu kernels match '%.40s': %s", s->n_found, s->wanted, s->names);
 	if (s->n_found)
 		return gpul_fail(err, GPUL_EINVAL, 0, "%s has several kernels: name one of %s", path, s->names);
 	if (n->linkable) {

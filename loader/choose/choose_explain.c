@@ -33,7 +33,7 @@ static void report_image(const gpul_choice *c, const gpul_input *s, size_t i, co
 
 	if (s->verdicts[i] == GPUL_TAKEN && chosen && image != chosen->image) {
 		if (!chosen->image && gpul_choice_links(c, s, i))
-			what = "taken, to be linked";
+			what = "used: it will be linked";
 		else
 			what = "suits this device, but another image has the kernel";
 	}
@@ -99,9 +99,8 @@ static gpul_status no_ptx(const gpul_choice *c, const char *archs, gpul_error *e
 				 "PTX only; give it the PTX (nvcc -ptx), or use --driver nvidia",
 				 s->name);
 	return gpul_fail(err, GPUL_EUNSUPPORTED, CUDA_ERROR_NO_BINARY_FOR_GPU,
-			 "%.60s has machine code only (%.60s): the software driver runs PTX only; "
-			 "nvcc -gencode arch=compute_75,code=compute_75 adds it, or use --driver "
-			 "nvidia",
+			 "%.60s has machine code only (%.60s): the software driver runs PTX only; nvcc -gencode "
+			 "arch=compute_75,code=compute_75 adds PTX, or use --driver nvidia",
 			 s->name, archs);
 }
 

@@ -80,12 +80,12 @@ static gpul_status find_sections(gpul_cubin *c, gpul_error *err)
 	if (n > (c->n_bytes - h->e_shoff) / sizeof first)
 		return damaged(60, err, "more sections than fit into the image", n, c->n_bytes);
 	if (names == SHN_UNDEF || names >= n)
-		return damaged(62, err, "the section of section names does not exist", names, c->n_bytes);
+		return damaged(62, err, "the string table of section names does not exist", names, c->n_bytes);
 	c->n_sections = (uint32_t)n;
 	c->names = gpul_cubin_section(c, (uint32_t)names);
 	if (!gpul_cubin_bytes(c, &c->names))
-		return damaged(h->e_shoff + names * sizeof first, err, "the section names are outside the image", c->names.sh_offset,
-			       c->n_bytes);
+		return damaged(h->e_shoff + names * sizeof first, err, "the string table of section names is outside the image",
+			       c->names.sh_offset, c->n_bytes);
 	return GPUL_OK;
 }
 

@@ -106,7 +106,8 @@ static void explain_link(const gpul_choice *c, size_t n, const gpul_linked *l)
 	c->options->explain(c->options->explain_context, line);
 	if (!l->n_left_out && !l->n_failing)
 		return;
-	snprintf(line, sizeof line, "left out %zu functions that the kernel does not reach, and %zu that only a table refers to",
+	snprintf(line, sizeof line,
+		 "left out %zu functions that the kernel does not reach, and %zu that only a table of function pointers refers to",
 		 l->n_left_out, l->n_failing);
 	c->options->explain(c->options->explain_context, line);
 }

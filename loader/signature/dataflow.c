@@ -400,7 +400,7 @@ gpul_status gpul_dataflow_open(const gpul_ptx_module *m, const gpul_ptx_func *ke
 		uint64_t pointers;
 
 		if (!reach_fixpoint(out)) {
-			*why_not = "the analysis of the kernel's loops does not end";
+			*why_not = "the analysis of the kernel's loops does not converge";
 			gpul_dataflow_close(out);
 			return GPUL_OK;
 		}

@@ -25,7 +25,7 @@ static void assign_buffer(gpul_inference *i, gpul_param *param, const param_fact
 	param->stored = facts->stored;
 	param->vector = facts->vector ? facts->vector : 1;
 	if (facts->escapes)
-		gpul_incomplete(i->s, "the pointer in %s escapes", i->names[k]);
+		gpul_incomplete(i->s, "the pointer in %s escapes the analysis", i->names[k]);
 	if (width & (width - 1)) {
 		gpul_incomplete(i->s, "%s is accessed in elements of several sizes", i->names[k]);
 		return;
@@ -50,7 +50,8 @@ static void assign_value(gpul_inference *i, gpul_param *param, const param_facts
 	uint64_t bit = (uint64_t)1 << k;
 
 	if (facts->called || (facts->escapes && !(evidence & ~EVIDENCE_VIA_MEMORY) && param->bytes * 8 == i->p->m->address_size)) {
-		gpul_incomplete(i->s, facts->called ? "%s is a function pointer" : "%s may be a pointer, and escapes", i->names[k]);
+		gpul_incomplete(i->s, facts->called ? "%s is a function pointer" : "%s may be a pointer, and escapes the analysis",
+				i->names[k]);
 		if (facts->called && !facts->escapes)
 			param->role = GPUL_ROLE_FUNCTION;
 		return;

@@ -135,8 +135,8 @@ static gpul_status explain_code(const struct place *at, gpul_source *source, con
 	}
 	if (!images || search.found)
 		return gpul_fail(err, GPUL_EINVAL, a->native,
-				 "%s: %.50s has the code of %s for %s; if that is not this "
-				 "device, add code for it with nvcc -gencode",
+				 "%s: %.50s has the code of %s for %s; if this device is a different one, add code for it with nvcc "
+				 "-gencode",
 				 a->name, base_name(at), s->demangled, *targets ? targets : "?");
 	if (o->device_linked)
 		return gpul_fail(err, GPUL_EINVAL, a->native,

@@ -81,5 +81,5 @@ gpul_status gpul_mem_probe(const gpul_driver *drv, int device, const gpul_mem_pr
 		*out = &e->report;
 	}
 	pthread_mutex_unlock(&probing);
-	return *out ? GPUL_OK : gpul_fail(err, GPUL_ENOMEM, 0, "out of memory (probe report)");
+	return *out ? GPUL_OK : gpul_fail(err, GPUL_ENOMEM, 0, "out of memory: cannot create the report about kinds of memory");
 }

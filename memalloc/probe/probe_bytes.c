@@ -19,8 +19,8 @@ static gpul_status compare_pattern(const unsigned char *found, unsigned char see
 	for (size_t i = 0; i < PROBE_BYTES; i++)
 		if (found[i] != pattern_byte(seed, i))
 			return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-					 "the %s reads other data than was written: byte %zu is %02x instead of %02x", reader, i, found[i],
-					 pattern_byte(seed, i));
+					 "the %s reads different data than was written: byte %zu is %02x instead of %02x", reader, i,
+					 found[i], pattern_byte(seed, i));
 	return GPUL_OK;
 }
 

@@ -50,7 +50,7 @@ static void leave_slot(void *unused)
 /* Write one line to stderr, without printf(), which may not be safe here. */
 static void report(const char *text)
 {
-	static const char *const before = "gpuload calls: the calls of a process are not recorded: ";
+	static const char *const before = "gpuload calls: the calls of this process are not recorded: ";
 
 	if (write(STDERR_FILENO, before, strlen(before)) < 0 || write(STDERR_FILENO, text, strlen(text)) < 0)
 		return; /* stderr is closed */
@@ -73,7 +73,7 @@ static struct calls_header *map_log(const char *path, const char **why)
 	if (log == MAP_FAILED)
 		return NULL;
 	if (log->magic != CALLS_MAGIC || log->table_version != calls_table_version) {
-		*why = "gpuload and libcuda-calls.so.1 are of different builds\n";
+		*why = "gpuload and libcuda-calls.so.1 come from different builds\n";
 		munmap(log, CALLS_LOG_BYTES);
 		return NULL;
 	}

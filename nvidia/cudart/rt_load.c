@@ -66,7 +66,7 @@ cudaError_t gpul_rt_load(const gpul_driver *drv, const void *wrapper, CUlibrary 
 
 	if (!w || w->magic != GPUL_RT_WRAPPER_MAGIC || (w->version != GPUL_RT_WHOLE && w->version != GPUL_RT_LINKED))
 		return gpul_rt_fail(cudaErrorInvalidKernelImage,
-				    "the fat binary that the program registered at %p has version %d, which is not of CUDA 11 to 13",
+				    "the fat binary that the program registered at %p has version %d, which CUDA 11 to 13 do not use",
 				    wrapper, w ? w->version : 0);
 	r = drv->cuLibraryLoadData(out, wrapper, NULL, NULL, 0, NULL, NULL, 0);
 	parts = w->version == GPUL_RT_LINKED ? w->parts : NULL;

@@ -122,7 +122,7 @@ static void add_unknown(const struct link_map *map, struct mapped object, const 
 	struct unknown_runtime *u = calloc(1, sizeof *u);
 
 	gpul_log(GPUL_LOG_INFO, "redirect",
-		 "%s contains NVIDIA's CUDA runtime without symbols, and no libcudart_static.a is of its version", path);
+		 "%s contains NVIDIA's CUDA runtime without symbols, and no libcudart_static.a of the same version was found", path);
 	if (!u)
 		return;
 	u->map = map;

@@ -151,7 +151,7 @@ static gpul_status find_reached(ptx_pruner *p, const gpul_ptx_prune_options *o)
 	}
 	if (!ok || !follow_all(p) || !follow_tables(p, o->table_bytes))
 		return no_memory(p);
-	return any ? GPUL_OK : gpul_fail(p->err, GPUL_EFORMAT, 0, "none of the PTX inputs has one of the requested kernels");
+	return any ? GPUL_OK : gpul_fail(p->err, GPUL_EFORMAT, 0, "no PTX input contains any of the requested kernels");
 }
 
 /* ---- writing ------------------------------------------------------------------------------- */

@@ -340,9 +340,9 @@ static gpul_status fail_old(struct strict *s, const struct search *a, const stru
 	const char *needs = a->miss.kind == MISS_GROUP ? a->miss.expected : "another form";
 
 	if (row->until_sm)
-		return strict_fail_inst(s, a->in, "%s needs %s from .version %u.%u on for .target sm_%u and higher", name, needs,
+		return strict_fail_inst(s, a->in, "%s needs %s since .version %u.%u for .target sm_%u and higher", name, needs,
 					(row->until + 1) / 10, (row->until + 1) % 10, row->until_sm);
-	return strict_fail_inst(s, a->in, "%s needs one of %s from .version %u.%u on", name, needs, (row->until + 1) / 10,
+	return strict_fail_inst(s, a->in, "%s needs one of %s since .version %u.%u", name, needs, (row->until + 1) / 10,
 				(row->until + 1) % 10);
 }
 

@@ -218,7 +218,7 @@ static gpul_status check_vector_bytes(struct strict *s, const struct operand *a,
 	unsigned space = space_of(a->in);
 
 	if (bytes <= 16 && has_l2_priority(a->in))
-		return fail_operand(s, a, "a vector of 32 bytes: .L2::evict_first, _last and _normal are for those");
+		return fail_operand(s, a, "a vector of 32 bytes, because .L2::evict_first, _last and _normal apply only to those");
 	if (bytes <= 16)
 		return GPUL_OK;
 	if (bytes > 32 || gpul_ptx_has_mod(a->in, GPUL_PTX_MOD_B128) || (space && space != GPUL_PTX_MOD_GLOBAL) ||

@@ -133,7 +133,7 @@ static gpul_status check_target(struct strict *s, const char *text, size_t n_byt
 		return strict_fail(s, line, column, ".target sm_%u%s needs .version %u.%u or higher; this module has %u.%u", s->sm, suffix,
 				   since / 10, since % 10, s->version / 10, s->version % 10);
 	if (s->m->debug && !find_directive(text, n_bytes, ".section", &(uint32_t){ 0 }, &(uint32_t){ 0 }))
-		return strict_fail(s, line, column, ".target has the option debug, and the module has no debug information, a .section");
+		return strict_fail(s, line, column, ".target has the option debug, but the module has no debug information (a .section)");
 	return check_options(s, line, column);
 }
 

@@ -61,7 +61,7 @@ def _dims(name: str, given: Dims) -> tuple[int, int, int] | None:
         return None
     values = (given,) if isinstance(given, int) else tuple(int(x) for x in given)
     if not 1 <= len(values) <= 3 or min(values) < 1:
-        raise Error(f"{name} must be one to three numbers from 1, not {given!r}")
+        raise Error(f"{name} must be one to three numbers, each at least 1, not {given!r}")
     return (values + (1, 1))[:3]  # type: ignore[return-value]
 
 
@@ -79,10 +79,10 @@ def _as_buffer(text: str, index: int, p: Param, argument: Any) -> _Buffer:
     expected, got = TYPES[p.type] if known else "", view.format.lstrip("@=<")
     plain = {"l": "q", "L": "Q", "?": "B", "c": "B"}.get(got, got)
     if expected in FORMATS and plain in FORMATS.values() and view.format != "B" and FORMATS[expected].lower() != plain.lower():
-        raise _wrong(text, index, f"the kernel accesses {expected}, but the elements of the array have format {view.format!r}")
+        raise _wrong(text, index, f"the kernel accesses elements of type {expected}, but the elements of the array have format {view.format!r}")
     stored = p.stored if known else not view.readonly
     if stored and view.readonly:
-        raise _wrong(text, index, "the kernel writes this array, and it is read-only")
+        raise _wrong(text, index, "the kernel writes this array, but the array is read-only")
     if not flat.nbytes:
         raise _wrong(text, index, "the array is empty")
     return _Buffer(flat, stored)

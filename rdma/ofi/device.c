@@ -42,7 +42,7 @@ static const char *why_unusable(const struct fi_info *i)
 	if (i->addr_format == FI_SOCKADDR_IN6 && v6 && v6[8] == 0xfe && (v6[9] & 0xc0) == 0x80)
 		return "has only an IPv6 link-local address, which has no meaning on another machine";
 	if ((uint64_t)i->domain_attr->mr_mode & ~our_mr_mode)
-		return "needs memory to be registered in a way that gpuload does not support";
+		return "needs memory to be registered in a mode (mr_mode) that gpuload does not support";
 	if (i->domain_attr->cq_data_size < sizeof(uint32_t))
 		return "cannot send 4 bytes of completion data with a write (cq_data_size)";
 	if (i->mode & (FI_CONTEXT | FI_CONTEXT2))
@@ -50,7 +50,7 @@ static const char *why_unusable(const struct fi_info *i)
 	if (i->mode & FI_RX_CQ_DATA)
 		return "needs the mode FI_RX_CQ_DATA, which gpuload does not support";
 	if (needs_words(i) && (i->tx_attr->iov_limit < 2 || i->tx_attr->rma_iov_limit < 2))
-		return "cannot write to two addresses at once (rma_iov_limit)";
+		return "cannot write to two addresses in one operation (rma_iov_limit)";
 	return NULL;
 }
 

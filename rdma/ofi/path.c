@@ -127,7 +127,7 @@ static gpul_status check_description(const struct ofi_path *p, const unsigned ch
 	if (head[0] != p->n_eps || head[1] != bytes || n_bytes != HEAD_BYTES + p->n_eps * bytes)
 		return gpul_fail(err, GPUL_EFORMAT, 0,
 				 "the peer sent %u endpoints with addresses of %u bytes in %zu bytes: expected %u endpoints with "
-				 "%zu bytes; the peer uses another version of gpuload or another provider",
+				 "%zu bytes; the peer uses a different version of gpuload or a different provider",
 				 head[0], head[1], n_bytes, p->n_eps, bytes);
 	for (unsigned i = 0; i < p->n_eps; i++) {
 		const unsigned char *address = description + HEAD_BYTES + bytes * i;

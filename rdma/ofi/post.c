@@ -14,9 +14,8 @@ enum { ENTRIES = 64 };
 static const uint64_t GRACE_NS = 500000000, REFUSAL_NS = 2000000000;
 
 static const char *const PEER_GONE = "the peer's process has ended, or has closed the connection: see the messages of that process";
-static const char
-	*const LOST_OR_WRONG_KEY = "check the network between the machines; if it works, send the peer's memory handle again, and "
-				   "keep that memory registered";
+static const char *const LOST_OR_WRONG_KEY = "check the network between the machines; if it works, send the peer's memory handle again, "
+					     "and keep that memory registered";
 static const char *const WRONG_KEY = "the key or the range of the peer's memory is wrong: send the peer's memory handle again, and "
 				     "keep that memory registered";
 
@@ -43,7 +42,7 @@ static const char *advice_for(int error)
 	case FI_ENOBUFS:
 		return "lower --nreq, or the depth of the connection (operations in flight)";
 	default:
-		return "check that the peer's process runs, and the network between the machines";
+		return "check that the peer's process is running, and that the network between the machines works";
 	}
 }
 

@@ -122,7 +122,8 @@ static gpul_status socket_failed(const gpul_rdma_channel *c, const char *call, i
 	if (native == EPIPE || native == ECONNRESET) /* a reset (ECONNRESET): the peer's process ended before it had read all bytes */
 		(void)gpul_rdma_fail(why, GPUL_ESYS, native, "socket", ended, "the peer's process has ended");
 	else if (native == ETIMEDOUT)
-		(void)gpul_rdma_fail(why, GPUL_ESYS, native, "socket", "check that the peer's machine runs and the network works",
+		(void)gpul_rdma_fail(why, GPUL_ESYS, native, "socket",
+				     "check that the peer's machine is running, and that the network works",
 				     "the peer's machine does not answer");
 	else
 		(void)gpul_rdma_fail(why, GPUL_ESYS, native, call, NULL, "%s", strerror(native));

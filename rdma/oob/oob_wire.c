@@ -115,7 +115,7 @@ static gpul_status check_hello(const char *type, gpul_rdma_hello *h, gpul_error 
 		{ "the stripe size", h->stripe_bytes,
 		  h->stripe_bytes >= GPUL_RDMA_STRIPE_ALIGN && h->stripe_bytes <= GPUL_RDMA_MAX_SEGMENT &&
 			  h->stripe_bytes % GPUL_RDMA_STRIPE_ALIGN == 0 },
-		{ "the way of striping", h->striping, h->striping <= GPUL_RDMA_ROUND_ROBIN },
+		{ "the striping mode", h->striping, h->striping <= GPUL_RDMA_ROUND_ROBIN },
 		{ "the type of queue pairs", h->qp_type, h->qp_type <= GPUL_RDMA_UC },
 		{ "a flag", h->flags, h->flags <= (GPUL_RDMA_HELLO_ORDERED | GPUL_RDMA_HELLO_CONTROL_DATAGRAMS) },
 		{ "the time-out of a silent peer", h->lease_ms, h->lease_ms >= 10 && h->lease_ms <= HOUR_MS },
@@ -139,7 +139,7 @@ static gpul_status read_hello(const char *type, const unsigned char *payload, si
 	memcpy(h, payload, n_bytes < HELLO_BYTES ? n_bytes : HELLO_BYTES);
 	if (n_bytes < HELLO_BYTES || h->description_bytes > sizeof h->description || n_bytes != HELLO_BYTES + h->description_bytes)
 		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "%s message of %zu bytes with a description of %u bytes: these sizes do not fit together", type, n_bytes,
+				 "%s message of %zu bytes with a description of %u bytes: these sizes contradict each other", type, n_bytes,
 				 h->description_bytes);
 	memcpy(h->description, payload + HELLO_BYTES, h->description_bytes);
 	return check_hello(type, h, err);

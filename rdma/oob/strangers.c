@@ -190,7 +190,7 @@ const char *gpul_rdma_strangers_refused(gpul_rdma_strangers *s)
 	s->pending[0] = '\0';
 	if (!first)
 		return s->pending;
-	snprintf(reason, sizeof reason, "the client has not sent %s yet; %u clients are in this state", awaited_frame(s, first), n);
+	snprintf(reason, sizeof reason, "the client has not yet sent %s; %u clients are in this state", awaited_frame(s, first), n);
 	describe_stranger(first, reason, s->pending, sizeof s->pending);
 	return s->pending;
 }

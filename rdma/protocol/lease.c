@@ -53,7 +53,7 @@ bool gpul_rdma_lease_expired(const gpul_rdma_lease *l, uint64_t now_ns, gpul_rdm
 	if (now_ns <= l->last_heard_ns + l->limit_ns)
 		return false;
 	(void)gpul_rdma_fail(why, GPUL_ESYS, ETIMEDOUT, "lease",
-			     "check that the peer's process is not stopped, its machine runs, and the network works",
+			     "check that the peer's process is not stopped, that its machine is running, and that the network works",
 			     "nothing was received from the peer for %.1f s (the limit is %.1f s)",
 			     (double)(now_ns - l->last_heard_ns) / 1e9, (double)l->limit_ns / 1e9);
 	return true;

@@ -302,11 +302,11 @@ static const char *why_wrong(const gpul_rdma_link *l, unsigned stripe, uint32_t 
 	if (g->state == GRANT_RETURNED)
 		return "the message of that slot is already complete";
 	if (bytes > g->room)
-		return "that slot is smaller";
+		return "that slot is too small";
 	if (!(awaited >> stripe & 1))
 		return "no stripe is expected on that queue pair";
 	if (g->stripes_left)
-		return bytes == g->bytes && last == g->last ? NULL : "an earlier stripe of the same segment has another size";
+		return bytes == g->bytes && last == g->last ? NULL : "an earlier stripe of the same segment has a different size";
 	if (last)
 		return p->seen > g->segment   ? "it is marked as last, but a later segment has arrived"
 		       : !bytes && g->segment ? "it is the last segment, but is empty"
@@ -328,7 +328,7 @@ void gpul_rdma_arrived(gpul_rdma_link *l, unsigned qp, uint32_t imm)
 
 	if (why) {
 		gpul_rdma_fail(&l->failure, GPUL_EFORMAT, 0, "arrival",
-			       "the peer runs another version of gpuload, or writes to a wrong connection",
+			       "the peer runs a different version of gpuload, or writes to the wrong connection",
 			       "%u bytes arrived for slot %u on queue pair %u: %s", GPUL_RDMA_IMM_BYTES(imm), at + 1, qp, why);
 		return;
 	}

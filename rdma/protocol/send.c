@@ -18,7 +18,8 @@
 
 static void fail_slot(gpul_rdma_link *l, uint32_t sequence, const gpul_rdma_slot *s, const char *why)
 {
-	gpul_rdma_fail(&l->failure, GPUL_EFORMAT, 0, "slot", "the peer runs another version of gpuload, or has overwritten its own memory",
+	gpul_rdma_fail(&l->failure, GPUL_EFORMAT, 0, "slot",
+		       "the peer runs a different version of gpuload, or has overwritten its own memory",
 		       "slot %u from the peer is invalid: %s (%u bytes, order 0x%x, sequence %u)", sequence, why, s->bytes, s->order,
 		       s->sequence);
 }

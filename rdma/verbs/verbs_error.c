@@ -14,8 +14,8 @@ static const struct {
 	int code;
 	const char *advice;
 } code_advices[] = {
-	{ EACCES, "the user may not open /dev/infiniband/uverbs*: check its permissions" },
-	{ EPERM, "the user may not do this: check the permissions of /dev/infiniband/uverbs*" },
+	{ EACCES, "this user is not allowed to open /dev/infiniband/uverbs*: check its permissions" },
+	{ EPERM, "this user is not allowed to do this: check the permissions of /dev/infiniband/uverbs*" },
 	{ EAGAIN, "the NIC or the kernel has no resources left" },
 	{ EFAULT, "the memory is not mapped, or mapped read-only" },
 	{ ENODEV, "the NIC was removed or reset: see the kernel's log (dmesg)" },
@@ -80,12 +80,11 @@ static const struct {
 	STATUS(WR_FLUSH_ERR, "an earlier failure on the other side or on another queue pair is the cause: see the peer's error"),
 	STATUS(MW_BIND_ERR, ""),
 	STATUS(BAD_RESP_ERR, "the peer's answer was invalid: check that the MTU and the packet sequence numbers of both sides agree"),
-	STATUS(LOC_ACCESS_ERR, "the peer wrote to memory of this side that it may not write: see the peer's error"),
+	STATUS(LOC_ACCESS_ERR, "the peer wrote to memory on this side that it is not allowed to write: see the peer's error"),
 	STATUS(REM_INV_REQ_ERR, "the peer rejects the operation: check that both sides use the same version of gpuload"),
 	STATUS(REM_ACCESS_ERR, "the remote key or address is wrong: the peer must keep the memory registered until the request completes"),
 	STATUS(REM_OP_ERR, "the peer's NIC could not complete the operation: see the peer's error"),
-	STATUS(RETRY_EXC_ERR,
-	       "the peer's NIC does not answer: check that the peer runs, the route, the GID (same RoCE version), and the MTU"),
+	STATUS(RETRY_EXC_ERR, "the peer's NIC does not answer: check the peer process, the route, the GID (same RoCE version) and the MTU"),
 	STATUS(RNR_RETRY_EXC_ERR, "the peer has not posted a receive: check that its process is not stopped"),
 	STATUS(LOC_RDD_VIOL_ERR, ""),
 	STATUS(REM_INV_RD_REQ_ERR, ""),

@@ -54,7 +54,7 @@ gpul_status gpul_exec_memory_observe(gpul_exec_memory *m, struct observer *o, gp
 	while (*place && ((*place)->yields || !o->yields)) /* observers that yield must precede those that do not */
 		place = &(*place)->next;
 	if (n == MAX_OBSERVERS)
-		return gpul_fail(err, GPUL_EINVAL, 0, "%s: at most %d tools can observe kernels at once", o->name, MAX_OBSERVERS);
+		return gpul_fail(err, GPUL_EINVAL, 0, "%s: at most %d tools can observe kernels at the same time", o->name, MAX_OBSERVERS);
 	o->bit = 1u << n;
 	o->next = *place;
 	*place = o;

@@ -124,7 +124,7 @@ void gpul_tool_sum_up(const char *tool)
 	else if (!atomic_load(&n_begun))
 		gpul_tool_say(tool, "no kernel ran, so nothing was checked");
 	else if (atomic_load(&n_complete) < atomic_load(&n_begun))
-		gpul_tool_say(tool, "no errors, but the check is incomplete: a kernel did not run to its end");
+		gpul_tool_say(tool, "no errors, but the check is incomplete: a kernel was stopped before its end");
 	else
 		gpul_tool_say(tool, "no errors");
 }

@@ -75,10 +75,10 @@ ptx_error() {
 
 @test "refuses malformed arguments" {
 	fails 2 "300 is out of the range of i8 (-128 to 127)" run "$vecadd" i8=300
-	fails 2 "is not an argument" run "$vecadd" 1024
+	fails 2 "is not a valid kernel argument" run "$vecadd" 1024
 	fails 2 "unknown type 'double'" run "$vecadd" "double[4]=1"
-	fails 2 "is not a fill" run "$vecadd" "f64[4]=random"
-	fails 2 "needs a fill" run "$vecadd" "f64[4]"
+	fails 2 "does not describe the contents of a buffer" run "$vecadd" "f64[4]=random"
+	fails 2 "needs contents" run "$vecadd" "f64[4]"
 	fails 1 "memory" run "$vecadd" "f64[1000000G]=zeros"
 }
 

@@ -70,7 +70,7 @@ run_vecadd=(gpuload run "$BATS_TEST_DIRNAME/ptx/vecadd.ptx")
 	works soft --quiet --calls --calls-format json --calls-output log -- "${run_vecadd[@]}"
 	grep -q '"call":"cuInit"' log || show "should log all calls"
 	fails 2 "need --calls" soft --calls-output x -- true
-	fails 2 "cannot be given with --env" soft --calls --env
+	fails 2 "cannot be combined with --env" soft --calls --env
 	fails 2 "did you mean launch?" soft --calls=lanch -- true
 }
 

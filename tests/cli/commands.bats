@@ -172,7 +172,7 @@ load helper
 	run --separate-stderr gpuload run bad.cu
 	[[ $status == 1 && ${stderr_lines[0]} == 'bad.cu(1): error: identifier "y" is undefined' ]] || show "should quote the error"
 	fails 2 "--arch needs sm_ or compute_" compile bad.cu --arch 90
-	fails 2 "--ptx and --cubin exclude each other" compile bad.cu --ptx --cubin
+	fails 2 "--ptx and --cubin cannot be combined" compile bad.cu --ptx --cubin
 	fails 2 "needs one FILE.cu" compile
 	fails 1 "no such file" compile nothing.cu
 	echo "__global__ void f() {}" > fine.cu
@@ -184,7 +184,7 @@ load helper
 	[[ $output == "$(< "$vecadd")" ]] || show "should be the PTX"
 	works compile <(cat "$vecadd") -o copy.ptx
 	cmp copy.ptx "$vecadd"
-	fails 2 "is PTX already" compile "$vecadd"
+	fails 2 "is already PTX" compile "$vecadd"
 	fails 1 "--cubin needs CUDA C++" compile "$vecadd" --cubin -o -
 	fails 1 "compile needs CUDA C++" compile "$(command -v gpuload)" -o -
 	fails 2 "-o needs a folder" extract "$vecadd" -o -

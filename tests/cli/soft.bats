@@ -70,7 +70,7 @@ load helper
 	fails 2 "--gpus must be a number from 1 to 16, not '0'" soft --gpus 0 -- true
 	fails 2 "--sm must be a compute capability such as 75, 80 or 90, not 'x'" soft --sm x -- true
 	fails 2 "--memory must be a number of bytes such as 512M or 8G, not '0'" soft --memory 0 -- true
-	fails 2 "give no command" soft --env -- true
+	fails 2 "cannot be combined with a command" soft --env -- true
 	fails 1 "cannot run no-such-command: No such file or directory" soft --quiet -- no-such-command
 }
 

@@ -433,7 +433,7 @@ static void lists_the_kernels_that_an_ambiguous_name_matches(void **state)
 		if (i < 2)
 			expect_load(driver(0), NULL, "ptx", 75);
 	}
-	expect_failure(driver(0), "copy", GPUL_EINVAL, "2 kernels are called 'copy': void copy<int>(int*), void copy<float>(float*)");
+	expect_failure(driver(0), "copy", GPUL_EINVAL, "2 kernels match 'copy': void copy<int>(int*), void copy<float>(float*)");
 	write_file(archive.at, archive.n, ".a");
 	expect_load(driver(0), "copy<float>", "ptx", 75);
 }

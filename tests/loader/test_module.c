@@ -227,7 +227,7 @@ static void finds_a_kernel_by_its_mangled_and_demangled_names(void **state)
 		{ "copy<int>", "_Z4copyIiEvPT_", NULL },
 		{ "void copy<float>(float*)", "_Z4copyIfEvPT_", NULL },
 		{ "copy", NULL,
-		  "2 kernels are called 'copy': void copy<int>(int*), void "
+		  "2 kernels match 'copy': void copy<int>(int*), void "
 		  "copy<float>(float*)" },
 		{ "vecad", NULL, "did you mean 'vecadd'?" },
 		{ "matmul", NULL, "the module has: void copy<int>, void copy<float>, vecadd" },

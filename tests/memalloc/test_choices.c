@@ -356,7 +356,7 @@ static void opaque_descriptors_must_be_nvidia_devices(void **state)
 	assert_int_equal(gpul_mem_import(&drv, &offer, fd, NULL, &desc, &twin, &err[0]), GPUL_EFORMAT);
 	assert_non_null(strstr(err[0].text, "its file descriptor is not a NVIDIA device"));
 	assert_int_equal(gpul_mem_import(&drv, &offer, null, NULL, &desc, &twin, &err[1]), GPUL_EFORMAT);
-	assert_true(strstr(err[1].text, "the driver reports another size") || strstr(err[1].text, "not a NVIDIA device"));
+	assert_true(strstr(err[1].text, "the driver reports a different size") || strstr(err[1].text, "not a NVIDIA device"));
 	assert_null(twin);
 	gpul_mem_destroy(m);
 	close(null);

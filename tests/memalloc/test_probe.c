@@ -90,7 +90,7 @@ static void the_verdict_on_a_misbehaving_child_has_a_reason(void **state)
 		{ "short", "different versions" },
 		{ "crash", "in another process: the process gpuload-probe, which tests a kind of memory, was killed by SIGBUS" },
 		{ "hang", "in another process: the process gpuload-probe, which tests a kind of memory, did not answer within 0.3 s" },
-		{ "lie", "reads other data than was written" },
+		{ "lie", "reads different data than was written" },
 	};
 
 	(void)state;

@@ -157,7 +157,7 @@ class Redirect(unittest.TestCase):
     @auditor
     def test_a_runtime_that_is_never_called_is_not_mentioned(self):
         self.expect("", "^$", "./idle")
-        self.expect("", "/proc/self/exe contains NVIDIA's CUDA runtime without symbols, and no libcudart_static.a is of its version", "./idle", log="info")
+        self.expect("", "/proc/self/exe contains NVIDIA's CUDA runtime without symbols, and no libcudart_static.a of the same version was found", "./idle", log="info")
 
     @auditor
     def test_other_programs_are_left_alone(self):

@@ -55,8 +55,8 @@ class Run(unittest.TestCase):
         a, b, out = self.a, self.b, self.out
         self.fails("nope.ptx: no such file", file="nope.ptx")
         self.fails("4 arguments needed, 3 given; the kernel is vecadd(f64 *, f64 *, f64 *, i32)", a, b, out)
-        self.fails("argument 2: the kernel accesses f64, but the elements of the array have format 'f'", a, b, array.array("f", [0] * 1000), 1000)
-        self.fails("argument 2: the kernel writes this array, and it is read-only", a, b, bytes(8000), 1000)
+        self.fails("argument 2: the kernel accesses elements of type f64, but the elements of the array have format 'f'", a, b, array.array("f", [0] * 1000), 1000)
+        self.fails("argument 2: the kernel writes this array, but the array is read-only", a, b, bytes(8000), 1000)
         self.fails("argument 2: expected an array, not 3", a, b, 3, 1000)
         self.fails("argument 0: expected a C-contiguous array", memoryview(a)[::2], b, out, 1000)
         self.fails("argument 3: 'x' is not a value of type i32", a, b, out, "x")
@@ -64,7 +64,7 @@ class Run(unittest.TestCase):
         self.fails("argument 0: the array is empty", array.array("d"), b, out, 1000)
         self.fails("no kernel 'x'; the module has: vecadd", a, b, out, 1000, kernel="x")
         self.fails("driver must be auto, nvidia or soft, not 'amd'", a, b, out, 1000, driver="amd")
-        self.fails("block must be one to three numbers from 1, not 0", a, b, out, 1000, block=0)
+        self.fails("block must be one to three numbers, each at least 1, not 0", a, b, out, 1000, block=0)
         self.fails("device 7 does not exist", a, b, out, 1000, device=7)
 
     def test_a_fault_names_the_line_and_the_next_run_works(self):

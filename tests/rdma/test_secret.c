@@ -116,7 +116,7 @@ static void both_sides_need_the_same_secret(void **state)
 	} wrong[] = {
 		{ secret, NULL, "the client has no secret, but the server has one" },
 		{ secret, "", "the client has no secret, but the server has one" },
-		{ secret, "another secret of many characters", "the server has another secret" },
+		{ secret, "another secret of many characters", "the server and this client have different secrets" },
 		{ NULL, secret, "the client has a secret, but the server has none" },
 	};
 
@@ -375,8 +375,8 @@ static void a_time_out_names_a_stranger(void **state)
 	const struct {
 		const char *sends, *text;
 	} kinds[] = {
-		{ "", "the client has not sent IDENTIFY yet; 1" },
-		{ "GPU", "the client has not sent IDENTIFY yet; 1" },
+		{ "", "the client has not yet sent IDENTIFY; 1" },
+		{ "GPU", "the client has not yet sent IDENTIFY; 1" },
 		{ "GET / HTTP/1.0\r\n\r\n", "the client did not complete the handshake (the peer is not gpuload" },
 	};
 

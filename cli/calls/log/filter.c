@@ -33,7 +33,7 @@ static gpul_status unknown_item(const char *item, gpul_error *err)
 	}
 	near = strpbrk(item, "*?[") ? NULL : gpul_text_nearest(item, names, n);
 	if (near)
-		return gpul_fail(err, GPUL_EINVAL, 0, "filter: no call or class '%s'; did you mean %s?", item, near);
+		return gpul_fail(err, GPUL_EINVAL, 0, "filter: there is no call or class '%s'; did you mean %s?", item, near);
 	return gpul_fail(err, GPUL_EINVAL, 0, "filter: '%s' matches no call; the classes are %s", item, classes);
 }
 

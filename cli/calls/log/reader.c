@@ -82,7 +82,7 @@ gpul_status reader_open(const uint8_t *wishes, struct sink *sink, struct reader 
 	sink->names = &out->names;
 	return GPUL_OK;
 fail:
-	gpul_fail(err, GPUL_ESYS, errno, "cannot create the memory of the log: %s", strerror(errno));
+	gpul_fail(err, GPUL_ESYS, errno, "cannot create the shared memory for the log of calls: %s", strerror(errno));
 	if (out->log != MAP_FAILED)
 		munmap(out->log, CALLS_LOG_BYTES);
 	if (out->fd >= 0)

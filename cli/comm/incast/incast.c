@@ -112,7 +112,7 @@ static int cmd_incast(const struct cli_args *args, gpul_error *err)
 
 /* clang-format off */
 const struct cli_cmd cli_comm_incast = {
-	"comm incast", "", "many senders, one receiver: who decides when to send",
+	"comm incast", "", "many senders, one receiver: compare flow control by the senders with flow control by the receiver",
 	"All ranks but rank 0 have messages for rank 0 at the same time, over the send path. Two ways:\n"
 	"\n"
 	"    sender      each sender writes into the receiver's memory (puts) as its own window permits;\n"

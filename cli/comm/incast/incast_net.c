@@ -296,7 +296,8 @@ gpul_status incast_net_enter(int rank, int *queue_fd, int *device, gpul_error *e
 	*queue_fd = -1;
 	*device = 0;
 	if (!text || sscanf(text, "%d:%d", &receiver, &switch_fd) != 2)
-		return gpul_fail(err, GPUL_EINVAL, 0, "$%s must be two descriptors, such as 5:6; the launcher sets it", variable);
+		return gpul_fail(err, GPUL_EINVAL, 0, "$%s must be two file descriptors, such as 5:6; the launcher sets this variable",
+				 variable);
 	if (rank == 0) {
 		st = enter_place(switch_fd, err);
 		if (st)

@@ -78,7 +78,7 @@ gpul_status incast_pace_turn(struct incast_pace *p, bool busy, gpul_error *err)
 		return GPUL_OK;
 	p->checked_ns = now;
 	if (now - p->busy_ns > (uint64_t)INCAST_WAIT_MS * 1000000)
-		return gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "no data has been received or sent for %d s", INCAST_WAIT_MS / 1000);
+		return gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "no data was received or sent for %d s", INCAST_WAIT_MS / 1000);
 	return gpul_boot_failed(p->r->boot, err);
 }
 

@@ -275,7 +275,7 @@ static gpul_status begin_run(struct receiver *v, gpul_error *err)
 	v->probes = calloc(MOST_PROBES, sizeof *v->probes);
 	v->f->samples = v->run->recorded ? calloc(MOST_SAMPLES, sizeof *v->f->samples) : NULL;
 	if (!v->sources || !v->latencies || !v->probes || (v->run->recorded && !v->f->samples))
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the figures of %zu messages", n_messages);
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the measured times of %zu messages", n_messages);
 	for (int k = 1; k < v->r->job.size; k++)
 		v->sources[k].conn = gpul_comm_mesh_conn(v->r->mesh, k);
 	if (v->run->mode == INCAST_RECEIVER)

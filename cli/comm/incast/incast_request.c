@@ -24,17 +24,17 @@ const struct cli_opt incast_opts[] = {
 	[OPT_BYTES] = { "bytes", "BYTES", "size of a message; K and M are powers of 1024 (default: 256K)", NULL },
 	[OPT_MESSAGES] = { "messages", "N", "messages of each sender (default: 64)", NULL },
 	[OPT_MODE] = { "mode", "MODE", "who decides when to send: sender, receiver or both (default)", "sender receiver both" },
-	[OPT_RATE] = { "rate", "RATE", "in private network namespaces, over a link of RATE bit/s, such as 1G", NULL },
-	[OPT_QUEUE] = { "queue", "BYTES", "room of the queue in front of that link (default: 512K)", NULL },
+	[OPT_RATE] = { "rate", "RATE", "run the ranks in private network namespaces, over a link of RATE bit/s, such as 1G", NULL },
+	[OPT_QUEUE] = { "queue", "BYTES", "with --rate: capacity of the queue in front of the link (default: 512K)", NULL },
 	[OPT_CONGESTION] = { "congestion", "NAME", "with --rate: TCP's congestion control, such as bbr (default: reno)", NULL },
-	[OPT_WINDOW] = { "window", "BYTES", "receiver-driven: limit of granted bytes in flight, of all senders together\n"
+	[OPT_WINDOW] = { "window", "BYTES", "receiver-driven: limit of the granted bytes in flight, for all senders together\n"
 		"(default: rate times round trip, measured, and two grants)", NULL },
-	[OPT_SENDER_WINDOW] = { "sender-window", "BYTES", "limit of each sender's bytes that are not acknowledged (default: 1M)", NULL },
+	[OPT_SENDER_WINDOW] = { "sender-window", "BYTES", "limit of the unacknowledged bytes of each sender (default: 1M)", NULL },
 	[OPT_GRANT] = { "grant", "BYTES", "maximum size of one grant, 1K to 1M (default: 16K; without --rate 128K)", NULL },
 	[OPT_BACKEND] = { "backend", "NAME", "send path: auto (default), verbs or libfabric", "auto verbs libfabric" },
 	[OPT_PROVIDER] = { "provider", "NAME", "libfabric provider (default: tcp)", NULL },
 	[OPT_JSON] = CLI_JSON_OPT,
-	[OPT_PLOT] = { "plot", "FILE", "also draw the depth of the queue over time, as SVG", CLI_FILES },
+	[OPT_PLOT] = { "plot", "FILE", "also plot the depth of the queue over time, as SVG", CLI_FILES },
 	[OPT_FORCE] = { "force", NULL, "replace the file of --plot if it exists", NULL },
 	{ 0 },
 };

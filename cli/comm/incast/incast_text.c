@@ -87,5 +87,5 @@ void incast_text(const struct incast_result *r, struct out *o)
 		if (r->figures[m].measured)
 			add_shares(r, m, o);
 	if (incast_result_wrong(r))
-		out_text(o, "# FAILED: the receiver has other bytes than the senders sent\n");
+		out_text(o, "# FAILED: the bytes at the receiver differ from those that the senders sent\n");
 }

@@ -19,16 +19,16 @@ enum {
 const struct cli_opt netqueue_opts[] = {
 	[OPT_BYTES] = { "bytes", "N", "size of the destination; K, M and G are powers of 1024 (default: 16M)", NULL },
 	[OPT_PIECES] = { "pieces", "MIN:MAX", "bytes of a record (default: 1:65536)", NULL },
-	[OPT_ALIGN] = { "align", "HOW", "first bytes of records in the stream and in the destination: random (default); 16: "
-		"multiples of 16; 1: an odd number of bytes apart", "random 16 1" },
-	[OPT_SOURCE] = { "source", "WHERE", "tcp: another process (default); memory: this process", "tcp memory" },
+	[OPT_ALIGN] = { "align", "HOW", "where records begin in the stream and in the destination: random (default); 16: at multiples "
+					"of 16 bytes; 1: an odd number of bytes apart", "random 16 1" },
+	[OPT_SOURCE] = { "source", "WHERE", "who sends the stream: tcp: another process (default); memory: this process", "tcp memory" },
 	[OPT_COUNT] = { "count", "N", "number of receives (default: 5)", NULL },
 	[OPT_CHECK] = { "check", NULL, "compare the destination, and the bytes before and after it, after each receive", NULL },
-	[OPT_CORRUPT] = { "corrupt", "P", "replace a member of an entry with probability P, such as 0.01", NULL },
+	[OPT_CORRUPT] = { "corrupt", "P", "corrupt one field of each ring entry with probability P, such as 0.01", NULL },
 	[OPT_SLOTS] = { "slots", "N", "slots of the bounce memory, a power of two (default: 64)", NULL },
 	[OPT_SLOT] = { "slot", "BYTES", "size of a slot, a power of two from 256 to 512K (default: 64K)", NULL },
 	[OPT_BLOCKS] = { "blocks", "N", "blocks of the kernel (default: 16; 2 on the software driver)", NULL },
-	[OPT_TIMEOUT] = { "timeout", "SECONDS", "longest wait for the sender or the kernel (default: 10)", NULL },
+	[OPT_TIMEOUT] = { "timeout", "SECONDS", "seconds to wait for the sender or the kernel (default: 10)", NULL },
 	[OPT_DEVICE] = { "device", "N", "number of the GPU, counted from 0 (default: 0)", NULL },
 	[OPT_JSON] = CLI_JSON_OPT,
 	[OPT_DRIVER] = CLI_DRIVER_OPT,

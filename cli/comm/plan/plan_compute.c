@@ -32,7 +32,8 @@ static gpul_status find_across(struct plan_result *r, gpul_error *err)
 		return GPUL_OK;
 	}
 	if (m->n_ranks > m->ranks_per_host)
-		return gpul_fail(err, GPUL_EINVAL, 0, "%u ranks with %u per host need a network: --link NAME or --link LATENCY:BANDWIDTH",
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "%u ranks with %u per host need a network between hosts: give --link NAME or --link LATENCY:BANDWIDTH",
 				 m->n_ranks, m->ranks_per_host);
 	return GPUL_OK;
 }
@@ -42,7 +43,7 @@ static gpul_status find_inside(struct plan_result *r, gpul_error *err)
 	gpul_comm_machine *m = &r->machine;
 
 	if (!apply_memory(r) && !gpul_comm_params_apply(&r->params, GPUL_COMM_NET, m))
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s has no parameters for links", r->source);
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s contains no parameters for links", r->source);
 	if (r->q.inside)
 		gpul_comm_link_costs(&r->inside, m->inside, m->inside);
 	return GPUL_OK;

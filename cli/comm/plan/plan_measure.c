@@ -152,7 +152,7 @@ gpul_status plan_measure(struct comm_rank *r, void *argument, gpul_error *err)
 		atomic_store(&r->permille, 150u * p);
 	}
 	if (!st && result->params.n_rows == 0 && !atomic_load(&r->stop))
-		st = gpul_fail(err, GPUL_EUNSUPPORTED, 0, "no ring is possible between these ranks");
+		st = gpul_fail(err, GPUL_EUNSUPPORTED, 0, "these ranks cannot be connected in a ring, which the measurement needs");
 	if (st || !result->q.check || atomic_load(&r->stop))
 		return st;
 	/* All ranks have exchanged their times, so they have the same parameters and make the same calls. */

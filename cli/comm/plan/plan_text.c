@@ -124,7 +124,7 @@ static void add_checks(const struct plan_result *r, struct out *o)
 {
 	double sum = 0;
 
-	out_add(o, "# measured on %d ranks here; the parameters come from rings of other calls and sizes\n", r->n_here);
+	out_add(o, "# measured on %d ranks here; the parameters were fitted to rings of other calls and sizes\n", r->n_here);
 	out_add(o, "#%11s  %-16s%14s%14s%10s\n", "size (B)", "algorithm", "predicted us", "measured us", "error");
 	for (unsigned i = 0; i < r->n_checks; i++) {
 		const struct plan_check *c = &r->checks[i];

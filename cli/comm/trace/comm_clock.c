@@ -39,8 +39,10 @@ gpul_status comm_clock_relate(const gpul_boot_stamp *stamps, size_t n, size_t n_
 	gpul_status st;
 
 	if (n_burst == 0 || n < 2 * n_burst)
-		return gpul_fail(err, GPUL_EINVAL, 0, "cannot relate the clocks of two hosts by %zu round trips in bursts of %zu", n,
-				 n_burst);
+		return gpul_fail(
+			err, GPUL_EINVAL, 0,
+			"cannot synchronise the clocks of two hosts with %zu round trips in bursts of %zu: at least two bursts are needed",
+			n, n_burst);
 	a = shortest(stamps, n_burst);
 	b = shortest(stamps + n - n_burst, n_burst);
 	best[0] = (struct fifo_clock_sample){ .before_ns = a->before_ns, .after_ns = a->after_ns, .gpu_ns = a->there_ns };

@@ -30,14 +30,14 @@ const struct cli_opt fifo_bench_opts[] = {
 		"also draw throughput and latency as SVG; - is stdout, without the tables", CLI_FILES },
 	[OPT_FORCE] = { "force", NULL, "replace FILE if it exists", NULL },
 	[OPT_BATCH] = { "batch", "N",
-		"at most N triggers between two releases (default: 64; warp push: 1024)", NULL },
+		"the CPU releases slots after at most N triggers (default: 64; warp push: 1024)", NULL },
 	[OPT_KIND] = { "kind", "KIND",
 		"kind of host memory (default: auto, the first that works)", "auto host-numa memfd shm pinned" },
 	[OPT_DEVICE] = { "device", "N", "number of the GPU, counted from 0 (default: 0)", NULL },
 	[OPT_CPU] = { "cpu", "N",
-		"the CPU that takes the triggers out (default: chosen by the system)", NULL },
+		"the CPU whose thread takes the triggers out of the queue (default: chosen by the system)", NULL },
 	[OPT_TIMEOUT] = { "timeout", "SECONDS",
-		"fail if no trigger arrives for this time (default: 10)", NULL },
+		"fail if no trigger arrives for this many seconds (default: 10)", NULL },
 	[OPT_DRIVER] = CLI_DRIVER_OPT,
 	[OPT_JSON] = CLI_JSON_OPT,
 	{ 0 },
@@ -53,7 +53,7 @@ const char fifo_bench_details[] = "Blocks of one thread push triggers; this prog
 				  "    + sync each    wait after each push until the CPU has handled the trigger\n"
 				  "    push to pop    time from a push until the CPU takes the trigger out\n"
 				  "    push to sync   time from a push until the thread sees that it has been handled\n"
-				  "    warp push      32 triggers at once; the CPU reads and checks each\n"
+				  "    warp push      32 triggers at a time; the CPU reads and checks each\n"
 				  "\n"
 				  "Default: 1 slot with 1 thread; 128 slots with 1, 8, 64, 128 threads; 512 slots with 1, 8,\n"
 				  "64, 256, 512 threads. With only one of --sizes and --parallel, the other is 1,128,512 or\n"
@@ -82,7 +82,7 @@ static gpul_status parse_numbers(const char *option, const char *list, unsigned 
 
 		if (n < 1 || n > most || (*end && *end != ','))
 			return gpul_fail(err, GPUL_EINVAL, 0,
-					 "--%s must be numbers from 1 to %u with commas between, such as 1,8,64; not "
+					 "--%s must be numbers from 1 to %u separated by commas, such as 1,8,64; not "
 					 "'%s'",
 					 option, most, list);
 		if (out->n == MOST_NUMBERS)

@@ -218,7 +218,7 @@ static gpul_status check_kernel(const struct run *run, gpul_error *err)
 	if (!st && failed)
 		return gpul_fail(err, GPUL_ESYS, failed == GPUL_FIFO_TIMED_OUT ? ETIMEDOUT : ECANCELED, "%s: a thread %s", run->kernel,
 				 failed == GPUL_FIFO_TIMED_OUT ? "timed out"
-				 : failed == GPUL_FIFO_BUSY    ? "could not own its lane"
+				 : failed == GPUL_FIFO_BUSY    ? "could not become the only user of its lane"
 							       : "was aborted");
 	return st;
 }

@@ -115,7 +115,7 @@ static void add_latency(const struct fifo_bench_result *result, enum fifo_mode m
 
 static void add_warps(const struct fifo_bench_result *result, struct out *o)
 {
-	out_add(o, "\nwarp push, relaxed: 32 triggers at once into %d slots; each is read and checked\n", FIFO_WARP_SLOTS);
+	out_add(o, "\nwarp push, relaxed: 32 triggers at a time into %d slots; each is read and checked\n", FIFO_WARP_SLOTS);
 	out_add(o, "   mode    warps    triggers   million per second\n");
 	for (unsigned i = 0; i < result->n_warps; i++) {
 		const struct fifo_warp_row *row = &result->warp[i];

@@ -64,10 +64,11 @@ gpul_status fifo_clock_relate(const struct fifo_clock_sample *samples, size_t n,
 	double half;
 
 	if (n == 0)
-		return gpul_fail(err, GPUL_EINVAL, 0, "cannot relate the GPU's clock to the CPU's without a sample");
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "cannot relate the GPU's clock to the CPU's clock: no sample of both clocks was taken");
 	for (size_t i = 0; i < n; i++)
 		if (samples[i].after_ns < samples[i].before_ns)
-			return gpul_fail(err, GPUL_EINVAL, 0, "sample %zu of the GPU's clock ends before it begins", i);
+			return gpul_fail(err, GPUL_EINVAL, 0, "sample %zu of the GPU's clock is invalid: it ends before it begins", i);
 	a = shortest(samples, first);
 	b = first < n ? shortest(samples + first, n - first) : a;
 	half = (double)round_trip(round_trip(a) < round_trip(b) ? b : a) / 2;
@@ -127,7 +128,7 @@ gpul_status fifo_clock_create(const gpul_driver *drv, struct fifo_clock **out, g
 	gpul_status st;
 
 	if (!c)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a clock");
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory to read the GPU's clock");
 	c->drv = drv;
 	st = gpul_module_load_embedded(drv, &fifo_clock_ptx, &c->module, err);
 	st = st ? st : gpul_kernel_find(c->module, "fifo_clock", &c->kernel, err);
@@ -175,7 +176,8 @@ static gpul_status take_sample(struct fifo_clock *c, unsigned round, struct fifo
 		if (polls % POLLS)
 			continue;
 		if (gpul_clock_ns() - out->before_ns > TIMEOUT_MS * UINT64_C(1000000))
-			return gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "the clock kernel has not answered for %d s", TIMEOUT_MS / 1000);
+			return gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "the kernel that reads the GPU's clock did not answer within %d s",
+					 TIMEOUT_MS / 1000);
 		sched_yield(); /* the software driver may need this CPU to run the kernel */
 	}
 	out->after_ns = gpul_clock_ns();

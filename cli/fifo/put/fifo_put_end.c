@@ -17,7 +17,7 @@ gpul_status fifo_put_send(const struct fifo_put_end *e, const void *bytes, size_
 {
 	if (send(e->socket, bytes, n_bytes, MSG_NOSIGNAL) == (ssize_t)n_bytes)
 		return GPUL_OK;
-	return gpul_fail(err, GPUL_ESYS, EPIPE, "the other process has ended");
+	return gpul_fail(err, GPUL_ESYS, EPIPE, "the other process of the trace has ended");
 }
 
 gpul_status fifo_put_receive(const struct fifo_put_end *e, void *out, size_t n_bytes, gpul_error *err)
@@ -34,8 +34,8 @@ gpul_status fifo_put_receive(const struct fifo_put_end *e, void *out, size_t n_b
 	if (n < 0 && stop_requested())
 		return gpul_fail(err, GPUL_ESYS, EINTR, "ended by %s", stop_requested());
 	if (n < 0 && errno == EAGAIN)
-		return gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "the other process has not answered for %d s", timeout_ms / 1000);
-	return gpul_fail(err, GPUL_ESYS, EPIPE, "the other process has ended");
+		return gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "the other process of the trace did not answer within %d s", timeout_ms / 1000);
+	return gpul_fail(err, GPUL_ESYS, EPIPE, "the other process of the trace has ended");
 }
 
 gpul_status fifo_put_say(const struct fifo_put_end *e, char letter, gpul_error *err)
@@ -49,7 +49,7 @@ gpul_status fifo_put_expect(const struct fifo_put_end *e, char letter, gpul_erro
 	const gpul_status st = fifo_put_receive(e, &heard, 1, err);
 
 	if (!st && heard != letter)
-		return gpul_fail(err, GPUL_EFORMAT, heard, "the other process sent 0x%x: expected '%c'", heard, letter);
+		return gpul_fail(err, GPUL_EFORMAT, heard, "the other process of the trace sent byte 0x%x: expected '%c'", heard, letter);
 	return st;
 }
 

@@ -104,7 +104,7 @@ static gpul_status check_surroundings(const struct peer *p, bool *over, gpul_err
 	if (r != CUDA_SUCCESS && r != CUDA_ERROR_NOT_READY)
 		return gpul_cu_status(e->drv, err, r, "cuStreamQuery(stream)");
 	if (recv(e->socket, &byte, 1, MSG_DONTWAIT | MSG_PEEK) == 0)
-		return gpul_fail(err, GPUL_ESYS, EPIPE, "the other process has ended");
+		return gpul_fail(err, GPUL_ESYS, EPIPE, "the other process of the trace has ended");
 	return GPUL_OK;
 }
 

@@ -50,7 +50,7 @@ gpul_status fifo_put_text(const struct fifo_put_trace *t, struct out *out, gpul_
 	int64_t *took = calloc(t->n_puts, sizeof *took);
 
 	if (!took)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory to sort %u times", t->n_puts);
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory to sort %u time values", t->n_puts);
 	out_add(out, "%u puts of %u bytes from %u block%s over %s; %s memory, %s driver\n", t->n_puts, t->ask.bytes, t->ask.blocks,
 		t->ask.blocks == 1 ? "" : "s", t->fabric, t->kind, t->driver);
 	out_add(out, "GPU times are accurate to %.2f us here, and to %.2f us in the receiving process\n\n", t->relation.bound_ns / 1000,

@@ -198,7 +198,7 @@ static struct json_value *parse_value(struct reader *r, unsigned depth)
 		r->at++;
 		v->kind = JSON_TEXT;
 		v->text = parse_text(r);
-		return v->text ? v : fail_at(r, "a string has no end, or an invalid escape");
+		return v->text ? v : fail_at(r, "a string is not terminated, or contains an invalid escape");
 	}
 	if (take_word(r, "true"))
 		v->kind = JSON_TRUE;
@@ -223,10 +223,10 @@ gpul_status json_parse(const char *text, size_t n, struct json_value **out, gpul
 	r.texts = block + most * sizeof(struct json_value);
 	v = parse_value(&r, 0);
 	if (v && peek(&r))
-		v = fail_at(&r, "there is more text after the value");
+		v = fail_at(&r, "text follows after the end of the JSON value");
 	if (!v || r.at < n) {
 		if (v)
-			fail_at(&r, "there is more text after the value");
+			fail_at(&r, "text follows after the end of the JSON value");
 		free(block);
 		return GPUL_EFORMAT;
 	}

@@ -21,7 +21,7 @@ static const char devices_details[] = "The first table has a line for each port 
 				      "--provider NAME; --all prints every entry of fi_getinfo(). Remote data is the number of bytes\n"
 				      "that a write can deliver to the peer's completion queue: at least 4 are needed.\n"
 				      "\n"
-				      "The last table has the distance of each NIC from each GPU, and '*' at the NIC that is used for a\n"
+				      "The last table shows how near each NIC is to each GPU, and '*' at the NIC that is used for a\n"
 				      "GPU. The nearest NIC with an active port is used; of several equal ones, each GPU gets another.\n"
 				      "\n"
 				      "    PIX   behind one PCIe switch              NODE  on the same NUMA node\n"

@@ -181,7 +181,7 @@ static gpul_status introduce_rank(struct entrance *e, struct boot_visit *hello, 
 	if (gpul_sha256_same(proof, e->b->packet->payload))
 		return GPUL_OK;
 	return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-			 "rank %d refused to connect to rank 0 at %s: rank 0 has another secret (GPULOAD_COMM_SECRET)", e->b->job.rank,
+			 "rank %d refused to connect to rank 0 at %s: rank 0 has a different secret (GPULOAD_COMM_SECRET)", e->b->job.rank,
 			 e->b->job.address);
 }
 

@@ -124,7 +124,7 @@ static void challenge_visitor(struct gate *g, int i)
 	if (gpul_boot_parse_visit(g->b->packet, &v->hello, &why))
 		refuse_visitor(g, i, why.text);
 	else if (strcmp(v->hello.job, g->b->job.name) != 0)
-		refuse_visitor(g, i, "another job listens at this address: give each job an address of its own (GPULOAD_COMM_ADDRESS)");
+		refuse_visitor(g, i, "a different job listens at this address: give each job its own address (GPULOAD_COMM_ADDRESS)");
 	else if (!gpul_boot_nonce(v->nonce))
 		refuse_visitor(g, i, "rank 0 cannot get random numbers");
 	else if (gpul_boot_stream_send(v->stream, &head, v->nonce, sizeof v->nonce, NULL) != BOOT_GOT_PACKET)
@@ -179,7 +179,7 @@ static gpul_status check_proof(struct gate *g, int i, gpul_error *err)
 	}
 	gpul_boot_proof(g->b->job.secret, BOOT_VISITOR, &v->hello, v->nonce, proof);
 	if (!gpul_sha256_same(proof, p->payload)) {
-		snprintf(text, sizeof text, "rank %d of host %s has another secret (GPULOAD_COMM_SECRET) than rank 0", v->hello.rank,
+		snprintf(text, sizeof text, "rank %d of host %s has a different secret (GPULOAD_COMM_SECRET) from rank 0", v->hello.rank,
 			 v->hello.machine.name);
 		refuse_visitor(g, i, text);
 		return GPUL_OK;

@@ -237,7 +237,7 @@ cudaError_t cudaDeviceCanAccessPeer(int *can, int ordinal, int peer)
 {
 	const gpul_driver *drv;
 	CUdevice device, other = 0;
-	cudaError_t e = can ? device_of(&drv, ordinal, &device) : gpul_rt_fail(cudaErrorInvalidValue, "the pointer for the answer is NULL");
+	cudaError_t e = can ? device_of(&drv, ordinal, &device) : gpul_rt_fail(cudaErrorInvalidValue, "the pointer for the result is NULL");
 
 	if (!can)
 		return e;

@@ -14,7 +14,7 @@ static cudaError_t check_kind(enum cudaMemcpyKind kind)
 	if ((unsigned)kind <= cudaMemcpyDefault)
 		return cudaSuccess;
 	return gpul_rt_fail(cudaErrorInvalidMemcpyDirection,
-			    "cudaMemcpy: %d is not a kind of copy; the kinds are 0 (cudaMemcpyHostToHost) to 4 (cudaMemcpyDefault)",
+			    "cudaMemcpy: %d is not a cudaMemcpyKind; the kinds are 0 (cudaMemcpyHostToHost) to 4 (cudaMemcpyDefault)",
 			    (int)kind);
 }
 
@@ -31,13 +31,15 @@ static cudaError_t explain_copy(const gpul_driver *drv, cudaError_t e, const voi
 	if (to_device && drv->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, gpul_rt_address(to)))
 		return gpul_rt_fail(
 			e,
-			"copy: the kind cudaMemcpy%s needs device memory as destination, but %p is not memory of CUDA: is it the "
+			"copy: the kind cudaMemcpy%s needs device memory as destination, but CUDA does not know the memory at %p: is it "
+			"the "
 			"right kind, and are the arguments in the order (destination, source)?",
 			names[kind], to);
 	if (from_device && drv->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, gpul_rt_address(from)))
 		return gpul_rt_fail(
 			e,
-			"copy: the kind cudaMemcpy%s needs device memory as source, but %p is not memory of CUDA: is it the right "
+			"copy: the kind cudaMemcpy%s needs device memory as source, but CUDA does not know the memory at %p: is it the "
+			"right "
 			"kind, and are the arguments in the order (destination, source)?",
 			names[kind], from);
 	return e;
@@ -114,7 +116,7 @@ static cudaError_t find_part(const gpul_driver *drv, const void *symbol, size_t 
 	cudaError_t e;
 
 	if (kind != other && kind != cudaMemcpyDeviceToDevice && kind != cudaMemcpyDefault)
-		return gpul_rt_fail(cudaErrorInvalidMemcpyDirection, "invalid kind of copy for a device variable: %d", (int)kind);
+		return gpul_rt_fail(cudaErrorInvalidMemcpyDirection, "invalid cudaMemcpyKind for a device variable: %d", (int)kind);
 	e = gpul_rt_variable(drv, symbol, &start, &there);
 	if (e)
 		return e;

@@ -32,11 +32,11 @@ static cudaError_t element_sizes(const gpul_driver *drv, const struct cudaMemcpy
 static cudaError_t check_ends(const struct cudaMemcpy3DParms *p)
 {
 	if ((unsigned)p->kind > cudaMemcpyDefault)
-		return gpul_rt_fail(cudaErrorInvalidMemcpyDirection, "invalid kind of copy: %d", (int)p->kind);
+		return gpul_rt_fail(cudaErrorInvalidMemcpyDirection, "invalid cudaMemcpyKind: %d", (int)p->kind);
 	if (!!p->srcArray == !!p->srcPtr.ptr || !!p->dstArray == !!p->dstPtr.ptr)
 		return gpul_rt_fail(cudaErrorInvalidValue,
-				    "the source and the destination of a copy must each be either an array or a pointer: the %s is "
-				    "both or neither",
+				    "the source and the destination of a copy must each be either an array or a pointer: the %s is both, "
+				    "or neither of them",
 				    !!p->srcArray == !!p->srcPtr.ptr ? "source" : "destination");
 	return cudaSuccess;
 }

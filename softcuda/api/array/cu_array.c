@@ -231,8 +231,8 @@ EXPORT CUresult cuArrayDestroy(CUarray handle)
 		r = soft_array_find(handle, &a); /* search again: another thread may have destroyed the array while the lock was released */
 	}
 	if (!r && a->of)
-		r = soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuArrayDestroy: a level of a mipmapped array cannot be destroyed alone; "
-							  "cuMipmappedArrayDestroy destroys it with that array");
+		r = soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuArrayDestroy: a level of a mipmapped array cannot be destroyed alone; use "
+							  "cuMipmappedArrayDestroy to destroy the whole array");
 	if (!r)
 		soft_array_free(a);
 	soft_unlock();

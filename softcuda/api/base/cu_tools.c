@@ -34,8 +34,8 @@ static void wait_for_last_kernels(void)
 	while (any_pending()) {
 		if (gpul_clock_ns() > limit) {
 			fprintf(stderr,
-				"gpuload soft driver: kernels still run %d s after the end of the program: the tools report "
-				"what they have recorded until now\n",
+				"gpuload soft driver: kernels are still running %d s after the end of the program: the tools report what "
+				"they have recorded so far\n",
 				LAST_KERNELS_S);
 			return;
 		}

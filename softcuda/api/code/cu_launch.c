@@ -39,12 +39,13 @@ static CUresult check_shared(const struct function *f, uint32_t dynamic_bytes)
 	if (dynamic_bytes > most)
 		return soft_refuse(
 			CUDA_ERROR_INVALID_VALUE,
-			"%s: %u bytes of dynamic shared memory; a block can have at most %d bytes, of which this kernel uses %u for its "
-			"static variables",
+			"%s: %u bytes of dynamic shared memory requested; a block can have at most %d bytes, of which this kernel uses %u "
+			"for its static variables",
 			SHOWN_NAME(name), dynamic_bytes, MAX_SHARED_BYTES, f->info->shared_bytes);
 	return soft_refuse(
 		CUDA_ERROR_INVALID_VALUE,
-		"%s: %u bytes of dynamic shared memory; this kernel can have %d beside %u static bytes. Raise this limit (to at most %u) "
+		"%s: %u bytes of dynamic shared memory requested; this kernel can have %d in addition to %u static bytes. Raise this "
+		"limit (to at most %u) "
 		"with cudaFuncSetAttribute(cudaFuncAttributeMaxDynamicSharedMemorySize), which is "
 		"CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES of the driver",
 		SHOWN_NAME(name), dynamic_bytes, soft_max_dynamic(f), f->info->shared_bytes, most);
@@ -88,8 +89,7 @@ static CUresult check_launch(const struct function *f, const gpul_exec_launch_co
 
 	if (product(c->grid) > resident)
 		return soft_refuse(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
-				   "%s: a cooperative launch needs %llu blocks, but only %llu can be "
-				   "resident at once",
+				   "%s: a cooperative launch needs %llu blocks, but only %llu can be resident at the same time",
 				   SHOWN_NAME(f->info->name), (unsigned long long)product(c->grid), (unsigned long long)resident);
 	return CUDA_SUCCESS;
 }

@@ -42,7 +42,7 @@ static gpul_status check_strict(const gpul_ptx_module *m, const char *text, size
 		return GPUL_OK;
 	st = gpul_ptx_check_strict(m, text, text_bytes, name, gpul_ptx_newest_of_cuda(soft.cuda), err);
 	if (!st && !gpul_ptx_runs_on(m, soft.cc))
-		st = gpul_fail(err, GPUL_EFORMAT, 0, "%.100s: .target %.60s does not run on the device, sm_%u", name,
+		st = gpul_fail(err, GPUL_EFORMAT, 0, "%.100s: .target %.60s cannot run on the device, sm_%u", name,
 			       gpul_ptx_name(m, m->target), soft.cc);
 	if (st)
 		gpul_log(GPUL_LOG_NOTICE, "softcuda", "strict: %s", err->text);

@@ -256,8 +256,8 @@ static CUresult check_instantiate(const struct graph *g, cuuint64_t flags, CUgra
 		*why = check_device_launch(g, &device);
 		if (*why)
 			return soft_refuse(CUDA_ERROR_NOT_SUPPORTED,
-					   "cuGraphInstantiate: kernels can launch a graph of kernels, copies and fills "
-					   "of one device only");
+					   "cuGraphInstantiate: a graph that kernels launch can contain only kernels, copies and fills of "
+					   "one device");
 		*why = CUDA_GRAPH_INSTANTIATE_ERROR;
 	}
 	if (soft_has_unused_condition(g)) {

@@ -111,7 +111,8 @@ static void run_allocate(struct op *op)
 	struct graph_memory *m = CONTAINER(op, struct memory_op, op)->memory;
 
 	if (!m->allocation || !soft_graph_memory_fits(m)) {
-		soft_report_fault("a graph could not allocate memory: the device has no more, or the context of the memory is destroyed");
+		soft_report_fault(
+			"a graph could not allocate memory: the device has no memory left, or the context of the memory was destroyed");
 		soft_context_fail(op->ctx, CUDA_ERROR_OUT_OF_MEMORY);
 		soft_op_end(op, CUDA_ERROR_OUT_OF_MEMORY);
 		return;

@@ -428,7 +428,7 @@ CUresult soft_refuse_free(const char *call, uint64_t address, unsigned kinds)
 		return soft_refuse(r, "%s: the %zu bytes at %#llx are memory of %s, which %s frees", call, a->bytes,
 				   (unsigned long long)address, call_name(a->kind), callers[a->kind]);
 	if (a)
-		return soft_refuse(r, "%s: the %zu bytes of %s at %#llx are freed already, by cudaFreeAsync or by their graph", call,
+		return soft_refuse(r, "%s: the %zu bytes of %s at %#llx were already freed, by cudaFreeAsync or by their graph", call,
 				   a->bytes, call_name(a->kind), (unsigned long long)address);
 	if (gpul_exec_memory_find(soft.memory, address, &range))
 		return soft_refuse(r, "%s: %#llx is in %s, which cannot be freed by a call", call, (unsigned long long)address,
@@ -513,8 +513,8 @@ EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdevi
 	CUresult r;
 
 	if (soft_is_in_callback())
-		return soft_answer(CUDA_ERROR_NOT_PERMITTED, "cuMemGetAddressRange in a callback: libgomp makes this call to learn "
-							     "that it is in one");
+		return soft_answer(CUDA_ERROR_NOT_PERMITTED, "cuMemGetAddressRange in a callback: libgomp makes this call to find out "
+							     "whether it is in a callback");
 	r = soft_enter(&ctx);
 	if (r)
 		return r;

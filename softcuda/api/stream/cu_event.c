@@ -436,7 +436,7 @@ EXPORT CUresult cuEventElapsedTime_v2(float *ms, CUevent from, CUevent to)
 		r = soft_refuse(CUDA_ERROR_INVALID_HANDLE, "cuEventElapsedTime: the %s event was created with CU_EVENT_DISABLE_TIMING",
 				a->flags & CU_EVENT_DISABLE_TIMING ? "first" : "second");
 	else if (!a->recorded || !b->recorded)
-		r = soft_refuse(CUDA_ERROR_INVALID_HANDLE, "cuEventElapsedTime: the %s event was never recorded: call cuEventRecord before",
+		r = soft_refuse(CUDA_ERROR_INVALID_HANDLE, "cuEventElapsedTime: the %s event was never recorded: call cuEventRecord first",
 				a->recorded ? "second" : "first");
 	else if (a->pending || b->pending)
 		r = CUDA_ERROR_NOT_READY;

@@ -9,8 +9,10 @@
 static CUresult check_prop(const CUmulticastObjectProp *p)
 {
 	if (!p || p->flags || !p->numDevices || !p->size || p->size % VMM_GRANULARITY)
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
-				   "cuMulticastCreate: the object needs devices, a size that is a multiple of 2 MiB, and flags 0");
+		return soft_refuse(
+			CUDA_ERROR_INVALID_VALUE,
+			"cuMulticastCreate: the object needs at least one device and a size that is a multiple of 2 MiB, and flags must "
+			"be 0");
 	if (p->numDevices > GPUL_EXEC_MAX_DEVICES)
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMulticastCreate: %u devices are too many; at most %d are possible",
 				   p->numDevices, GPUL_EXEC_MAX_DEVICES);
@@ -100,10 +102,11 @@ static CUresult add_device(struct multicast *t, const struct device *d)
 	uint32_t row;
 
 	if (soft_team_device(t, d) >= 0)
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMulticastAddDevice: device %d is in the team already", d->ordinal);
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMulticastAddDevice: device %d is already in the team", d->ordinal);
 	row = atomic_fetch_add(&s->n_devices_added, 1);
 	if (row >= s->n_devices || row >= GPUL_EXEC_MAX_DEVICES)
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMulticastAddDevice: the team has all of its %u devices", s->n_devices);
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMulticastAddDevice: the team already has all of its %u devices",
+				   s->n_devices);
 	soft_device_uuid(d, &uuid);
 	for (size_t k = 0; k < sizeof s->device[row].uuid; k++)
 		s->device[row].uuid[k] = (unsigned char)uuid.bytes[k];
@@ -209,7 +212,8 @@ EXPORT CUresult cuMulticastBindAddr(CUmemGenericAllocationHandle handle, size_t 
 		r = mapping ? bind_memory(m->multicast, mapping->memory,
 					  &(struct shared_binding){
 						  .offset = offset, .memory_offset = address - mapping->base, .bytes = bytes })
-			    : soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMulticastBindAddr: %#llx is not an address of cuMemMap", address);
+			    : soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMulticastBindAddr: %#llx is not an address that cuMemMap has mapped",
+					  address);
 	}
 	soft_unlock();
 	return r;

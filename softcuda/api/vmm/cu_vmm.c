@@ -106,8 +106,8 @@ EXPORT CUresult cuMemAddressReserve(CUdeviceptr *out, size_t bytes, size_t align
 		return r;
 	if (!out || flags || !bytes || bytes % VMM_GRANULARITY || hint % VMM_GRANULARITY)
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
-				   "cuMemAddressReserve: %zu bytes, hint %#llx, flags %llu: size and hint "
-				   "must be multiples of 2 MiB, flags 0",
+				   "cuMemAddressReserve: %zu bytes, hint %#llx, flags %llu: size and hint must be multiples of 2 MiB, and "
+				   "flags must be 0",
 				   bytes, hint, flags);
 	if (align & (align - 1))
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemAddressReserve: alignment %zu is not a power of two", align);
@@ -134,9 +134,10 @@ EXPORT CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes)
 	soft_lock();
 	v = find_reservation(address);
 	if (!v || v->base != address || v->bytes != bytes) {
-		r = soft_refuse(CUDA_ERROR_INVALID_VALUE,
-				"cuMemAddressFree: the range at %#llx of %zu bytes is not a whole range of cuMemAddressReserve", address,
-				bytes);
+		r = soft_refuse(
+			CUDA_ERROR_INVALID_VALUE,
+			"cuMemAddressFree: the range at %#llx of %zu bytes is not a complete range that cuMemAddressReserve returned",
+			address, bytes);
 	} else if (v->n_mappings) {
 		r = soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemAddressFree: %zu mappings are left at %#llx: call cuMemUnmap first",
 				v->n_mappings, address);
@@ -239,8 +240,7 @@ EXPORT CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, CUmem
 		return r;
 	if (flags || !bytes || address % VMM_GRANULARITY)
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
-				   "cuMemMap: %zu bytes at %#llx, flags %llu: the address must be a "
-				   "multiple of 2 MiB, flags 0",
+				   "cuMemMap: %zu bytes at %#llx, flags %llu: the address must be a multiple of 2 MiB, and flags must be 0",
 				   bytes, address, flags);
 	soft_lock();
 	memory = soft_memory_find(handle);
@@ -308,7 +308,8 @@ EXPORT CUresult cuMemUnmap(CUdeviceptr address, size_t bytes)
 	soft_lock();
 	if (!all_reserved(address, end))
 		r = soft_refuse(CUDA_ERROR_INVALID_VALUE,
-				"cuMemUnmap: the range at %#llx of %zu bytes is not within a range of cuMemAddressReserve", address, bytes);
+				"cuMemUnmap: the range at %#llx of %zu bytes is not within a range that cuMemAddressReserve returned",
+				address, bytes);
 	for (uint64_t at = address; !r && (m = next_mapping(at, end)); at = m->base + m->bytes)
 		if (m->base < address || m->bytes > end - m->base)
 			r = soft_refuse(CUDA_ERROR_INVALID_VALUE,

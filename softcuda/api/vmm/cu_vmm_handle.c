@@ -83,9 +83,8 @@ static CUresult check_request(size_t bytes, const CUmemAllocationProp *p, unsign
 {
 	if (!bytes || bytes % VMM_GRANULARITY || flags)
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
-				   "cuMemCreate: %zu bytes, flags %llu: bytes must be a multiple of "
-				   "2 MiB, flags 0",
-				   bytes, flags);
+				   "cuMemCreate: %zu bytes, flags %llu: the size must be a multiple of 2 MiB, and flags must be 0", bytes,
+				   flags);
 	if (p->type != CU_MEM_ALLOCATION_TYPE_PINNED || p->win32HandleMetaData || p->allocFlags.gpuDirectRDMACapable || p->allocFlags.usage)
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemCreate: allocation type %d or a flag is not supported", (int)p->type);
 	if ((unsigned)p->requestedHandleTypes & CU_MEM_HANDLE_TYPE_FABRIC)

@@ -55,7 +55,7 @@ static bool find_operation(struct decoder *d, struct multimem *m)
 		return (acc_f32   ? o == MULTIMEM_ADD_F16 || o == MULTIMEM_ADD_BF16
 			: acc_f16 ? o == MULTIMEM_ADD_E4M3 || o == MULTIMEM_ADD_E5M2
 				  : true) ||
-		       gpul_decode_fail(d, GPUL_EFORMAT, "this type has no such precision of accumulation");
+		       gpul_decode_fail(d, GPUL_EFORMAT, "this accumulation precision (.acc) is not available for this type");
 	}
 	return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "this multimem operation is not supported");
 }

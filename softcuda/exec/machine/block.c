@@ -17,7 +17,7 @@ static void report_deadlock(struct block *b)
 		if (p->state == SPLIT_SYNC) {
 			gpul_fault_text(s, p->pc, GPUL_EXEC_TRAP, first_lane(p->mask),
 					"lanes 0x%08x wait for lanes 0x%08x of their warp, "
-					"but those wait at another instruction",
+					"but those wait at a different instruction",
 					p->mask, p->need & ~p->mask);
 			return;
 		}

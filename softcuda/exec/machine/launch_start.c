@@ -45,9 +45,7 @@ static gpul_status check_launch_shape(const gpul_exec_machine *m, const gpul_exe
 	blocks = (uint64_t)c->grid[0] * c->grid[1] * c->grid[2];
 	resident = gpul_exec_max_resident_blocks(m, (uint32_t)threads, (uint32_t)shared);
 	if (c->cooperative && blocks > resident)
-		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "cooperative launch of %s: %llu blocks, but only %u can be "
-				 "resident at once",
+		return gpul_fail(err, GPUL_EINVAL, 0, "cooperative launch of %s: %llu blocks, but only %u can be resident at the same time",
 				 SHOWN_NAME(info->name), (unsigned long long)blocks, resident);
 	return GPUL_OK;
 }

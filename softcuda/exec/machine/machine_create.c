@@ -63,7 +63,7 @@ gpul_status gpul_exec_machine_create(gpul_exec_memory *memory, const gpul_exec_m
 	gpul_exec_machine *m = calloc(1, sizeof *m);
 
 	if (!m)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the machine");
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the interpreter");
 	pthread_once(&wall_once, read_wall_clock);
 	m->globaltimer_offset = wall_minus_monotonic;
 	gpul_guard_install();

@@ -91,7 +91,7 @@ static void stop_one(gpul_exec_launch *l, const gpul_exec_fault *fault)
 
 static void stop_children(const struct nest *n)
 {
-	const gpul_exec_fault fault = { .kind = GPUL_EXEC_ABORTED, .text = "the kernel that started this one was stopped" };
+	const gpul_exec_fault fault = { .kind = GPUL_EXEC_ABORTED, .text = "the kernel that launched this kernel was stopped" };
 
 	for (struct nested_op *op = n->running; op; op = op->next)
 		stop_one(op->running, &fault);

@@ -78,7 +78,7 @@ static const struct insn *run_read(struct warp *w, const struct insn *i, bool ga
 		read_operands(w, f, l, &read);
 		if (!(gather ? gpul_texture_gather(t, &read, f->component, &r, out) : gpul_texture_sample(t, &read, &r, out)))
 			return gpul_fault_text(state_of(w), i, GPUL_EXEC_ILLEGAL_ADDRESS, l,
-					       "the texel at 0x%llx is in no allocation that the device may read",
+					       "the texel at 0x%llx is not in any allocation that the device may read",
 					       (unsigned long long)r.denied);
 		write_results(w, f, l, out);
 	}

@@ -312,7 +312,7 @@ static bool explain_global(const struct warp_state *s, uint64_t at, bool write, 
 		snprintf(buf, size, "is %llu bytes past the end of a %llu-byte %s allocation", (ull)(at - r.base - r.bytes), (ull)r.bytes,
 			 r.label);
 	else
-		snprintf(buf, size, "is in no allocation");
+		snprintf(buf, size, "is not in any allocation");
 	return !strncmp(buf, "is host", 7);
 }
 
@@ -385,8 +385,8 @@ void gpul_fault_pages(struct block *b, uint64_t address)
 	(void)gpul_memory_nearest(l->machine->memory, address, &r);
 	memcpy(f.block, b->index, sizeof f.block);
 	snprintf(f.text, sizeof f.text,
-		 "%.60s: access at 0x%llx is %llu bytes into a %llu-byte %s allocation, whose pages the program has unmapped or protected "
-		 "meanwhile; %s, block %s",
+		 "%.60s: access at 0x%llx is %llu bytes into a %llu-byte %s allocation, whose pages the program has since unmapped or "
+		 "protected; %s, block %s",
 		 short_name(f.image), (ull)address, (ull)(address - r.base), (ull)r.bytes, r.label,
 		 gpul_shown_name(l->kernel->info.name, name, sizeof name), gpul_index_text(f.block, l->grid, index));
 	gpul_launch_fault(b->launch, &f);

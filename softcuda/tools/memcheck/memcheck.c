@@ -30,7 +30,7 @@ static gpul_status create_memcheck(const struct tool_options *options, gpul_exec
 
 	(void)memory;
 	if (leaks && strcmp(leaks, "no") != 0 && strcmp(leaks, "yes") != 0)
-		return gpul_fail(err, GPUL_EINVAL, 0, "memcheck: leaks is yes or no, not '%.40s'", leaks);
+		return gpul_fail(err, GPUL_EINVAL, 0, "memcheck: leaks must be yes or no, not '%.40s'", leaks);
 	if (strict && *strict)
 		return gpul_fail(err, GPUL_EINVAL, 0, "memcheck: the option strict takes no value, but has '%.40s'", strict);
 	gpul_memcheck.o = (struct observer){

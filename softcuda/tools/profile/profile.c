@@ -45,7 +45,7 @@ static gpul_status read_format(const char *text, gpul_error *err)
 	else if (!strcmp(text, "html"))
 		settings.format = AS_PAGE;
 	else
-		return gpul_fail(err, GPUL_EINVAL, 0, "profile: unknown format '%.40s': it is table, json or html", text);
+		return gpul_fail(err, GPUL_EINVAL, 0, "profile: unknown format '%.40s': expected table, json or html", text);
 	return GPUL_OK;
 }
 

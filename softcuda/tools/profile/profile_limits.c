@@ -106,12 +106,12 @@ gpul_status gpul_profile_check_limits(const char *limits, gpul_error *err)
 		const char *at = limits;
 
 		if (!next_limit(&limits, &l))
-			return gpul_fail(err, GPUL_EINVAL, 0, "profile: a limit is COUNTER=NUMBER, such as bank-conflicts=0, not '%.60s'",
-					 at);
+			return gpul_fail(err, GPUL_EINVAL, 0,
+					 "profile: a limit must be COUNTER=NUMBER, such as bank-conflicts=0, not '%.60s'", at);
 		if (!find_counter(l.name, l.name_bytes) && !find_metric(&none, l.name, l.name_bytes, &unused))
 			return gpul_fail(
 				err, GPUL_EINVAL, 0,
-				"profile: unknown counter '%.*s': it is instructions, branches, diverged, sectors, excess-sectors, "
+				"profile: unknown counter '%.*s': expected instructions, branches, diverged, sectors, excess-sectors, "
 				"wavefronts, bank-conflicts, or one of the \"metrics\" of a profile as JSON",
 				(int)(l.name_bytes < 60 ? l.name_bytes : 60), l.name);
 	}

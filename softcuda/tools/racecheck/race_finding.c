@@ -95,15 +95,16 @@ static const char *remedy_for(const struct now *n, const struct record *r)
 	const struct watched_block *b = n->w->block;
 
 	if (n->lacks_lock_fence)
-		return "the first section took the lock without a fence, or with a fence of too small a scope: if it came second, it would not "
-		       "see what the other section has written";
+		return "the first critical section took the lock without a fence, or with a fence of too small a scope: if it ran second, "
+		       "it would not see what the other section has written";
 	if (n->lacks_proxy_fence)
 		return "a bulk copy accesses shared memory through the async proxy: fence.proxy.async is missing between the store and the barrier";
 	if (r->how & HOW_ASYNC || n->how & HOW_ASYNC)
 		return "an asynchronous copy is complete when its thread has waited for its group, or for its mbarrier; other threads "
 		       "need a barrier after that";
 	if (r->launch != b->launch && (r->how | n->how) & HOW_COPY)
-		return "they are in different streams, or a kernel still ran: an event, or a synchronisation by the host, would order them";
+		return "the two operations are in different streams, or a kernel was still running: an event, or a synchronisation by "
+		       "the host, would order them";
 	if (r->launch != b->launch)
 		return "the launches are in different streams: an event, or a synchronisation by the host, would order them";
 	if (r->block != (uint32_t)b->key)

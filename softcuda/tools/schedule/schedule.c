@@ -195,7 +195,7 @@ static gpul_status create(const struct tool_options *options, gpul_exec_memory *
 
 	(void)memory;
 	if (!x)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for schedule");
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the tool schedule");
 	x->o = (struct observer){ .name = SCHEDULE,
 				  .serial = true,
 				  .yields = true,

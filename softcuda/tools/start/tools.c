@@ -118,7 +118,7 @@ static gpul_status read_list(char *rest, struct wanted wanted[MAX_OBSERVERS], un
 		const char *name = cut_word(&rest, ":,", &end);
 
 		if (*n == MAX_OBSERVERS)
-			return gpul_fail(err, GPUL_EINVAL, 0, "at most %d tools can be used at once", MAX_OBSERVERS);
+			return gpul_fail(err, GPUL_EINVAL, 0, "at most %d tools can be used at the same time", MAX_OBSERVERS);
 		while (end == ':') {
 			struct tool_option *o = &w->options.option[w->options.n];
 

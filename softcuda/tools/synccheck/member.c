@@ -95,7 +95,7 @@ static void check_released(struct synccheck *c, struct warp_state *s, const stru
 			continue;
 		gpul_insn_place(p->frame->code, p->pc, NULL, place, sizeof place);
 		gpul_sync_report(c, "different member masks", s, i, on,
-				 "mask 0x%08x names %s, which wait at %s with mask 0x%08x: a GPU waits forever", named,
+				 "mask 0x%08x names %s, which wait at %s with mask 0x%08x: on a GPU, the lanes wait forever", named,
 				 gpul_tool_lanes(others, who, sizeof who), place, mask_of_waiting(s, p, first_lane(others)));
 		return;
 	}

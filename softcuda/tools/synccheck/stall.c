@@ -132,7 +132,7 @@ static void end_launch(struct block *b, const char *why)
 	gpul_exec_fault fault = { .kind = GPUL_EXEC_TRAP };
 
 	memcpy(fault.block, b->index, sizeof fault.block);
-	snprintf(fault.text, sizeof fault.text, "kernel %s: %s; synccheck has ended the launch", SHOWN_NAME(b->launch->kernel->info.name),
+	snprintf(fault.text, sizeof fault.text, "kernel %s: %s; synccheck has stopped the kernel", SHOWN_NAME(b->launch->kernel->info.name),
 		 why);
 	gpul_launch_fault(b->launch, &fault);
 }
@@ -149,7 +149,7 @@ static void report_stall(struct synccheck *c, const struct sync_block *m, struct
 	gpul_sync_who_waits(c, m, b, text, sizeof text);
 	gpul_index_text(b->index, l->grid, block);
 	if (next < l->n_blocks)
-		snprintf(rest, sizeof rest, "\n%llu of %llu blocks have not started; at most %llu are resident at once",
+		snprintf(rest, sizeof rest, "\n%llu of %llu blocks have not started; at most %llu are resident at the same time",
 			 (unsigned long long)(l->n_blocks - next), (unsigned long long)l->n_blocks, (unsigned long long)l->max_resident);
 	if (proven)
 		gpul_tool_report(SYNCCHECK, "deadlock: kernel %s, block %s: %s%s%s", SHOWN_NAME(l->kernel->info.name), block, why, text,

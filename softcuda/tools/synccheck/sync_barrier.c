@@ -68,7 +68,7 @@ static void check_others(struct synccheck *c, struct warp_state *s, const struct
 				 id, mine, at->list->warp, place, theirs);
 	if (reduces(i) != reduces(at->list->insn))
 		gpul_sync_report(c, "mixed barriers", s, i, on,
-				 "barrier %u is used by bar.red and by another instruction at once: %s, by warp %u", id, place,
+				 "barrier %u is used by bar.red and by another instruction at the same time: %s, by warp %u", id, place,
 				 at->list->warp);
 	if (s->arrived[id] & on)
 		gpul_sync_report(c, "second arrival", s, i, s->arrived[id] & on,

@@ -95,7 +95,7 @@ static void block_ends(struct observer *o, struct block *b)
 
 	if (m && m->stalls && atomic_load(&l->stop) && !c->ends &&
 	    gpul_sync_is_new(c, "ended while it waited", l->kernel->code, l->kernel->code->insns))
-		gpul_tool_report(SYNCCHECK, "kernel %s was ended while its threads polled memory", SHOWN_NAME(l->kernel->info.name));
+		gpul_tool_report(SYNCCHECK, "kernel %s was stopped while its threads polled memory", SHOWN_NAME(l->kernel->info.name));
 	if (m)
 		gpul_sync_stall_ends(c, m);
 	for (unsigned id = 0; m && id < N_BARRIERS; id++)
@@ -145,7 +145,8 @@ static void finish(struct observer *o)
 
 	gpul_findings_say_counts(&c->findings, SYNCCHECK, "times");
 	if (n)
-		gpul_tool_report(SYNCCHECK, "the program ends while %u block%s only polled memory", n, n == 1 ? " has" : "s have");
+		gpul_tool_report(SYNCCHECK, "the program ended while %u block%s did nothing but poll memory", n,
+				 n == 1 ? " has" : "s have");
 	gpul_tool_sum_up(SYNCCHECK);
 }
 
@@ -153,7 +154,8 @@ static const char *const keys[] = { "timeout", "end", NULL };
 
 const struct tool gpul_synccheck_tool = {
 	.name = SYNCCHECK,
-	.summary = "wrong barriers and masks, deadlocks: timeout=SECONDS (10): how long a block may only poll; end: then end the launch",
+	.summary = "misused barriers and masks, deadlocks: timeout=SECONDS (10): how long a block may do nothing but poll; end: then stop "
+		   "the kernel",
 	.keys = keys,
 	.create = create,
 	.finish = finish,

@@ -58,7 +58,8 @@ gpul_status gpul_trace_filter_add(struct trace_filter *filter, const char *text,
 			word = equals + 1;
 		}
 		if (!st && key == TRACE_N_KEYS)
-			st = gpul_fail(err, GPUL_EINVAL, 0, "trace: a filter begins with KEY=, such as line=7-9, not with '%.40s'", word);
+			st = gpul_fail(err, GPUL_EINVAL, 0, "trace: a filter must begin with KEY=, such as line=7-9, not with '%.40s'",
+				       word);
 		if (!st)
 			st = add_term(filter, key, word, err);
 	}

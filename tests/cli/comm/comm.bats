@@ -222,7 +222,7 @@ rows() {
 	fails 2 "-n is 3, but --hosts lists 2 ranks" comm launch -n 3 --hosts localhost:2 -- true
 	fails 2 "invalid number of ranks '0' for host a: expected 1 to 32" comm launch --hosts a:0 -- true
 	fails 1 "/nowhere: No such file or directory" comm launch --hostfile /nowhere -- true
-	fails 2 "--agent and --start-timeout need --hosts or --hostfile, which is missing" comm launch -n 2 --agent ssh -- true
+	fails 2 "--agent and --start-timeout need --hosts or --hostfile, but neither is given" comm launch -n 2 --agent ssh -- true
 	fails 2 "--agent needs --hosts, which is missing" comm allreduce -n 2 --agent ssh
 	run --separate-stderr gpuload comm launch -n 2 --tag-output -- sh -c 'echo "of $GPULOAD_COMM_SIZE"'
 	[[ $status == 0 && $(sort <<<"$output") == $'[0] of 2\n[1] of 2' ]] || show "launch --tag-output"

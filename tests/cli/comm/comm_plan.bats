@@ -64,7 +64,7 @@ json() {
 	fails 2 "--ranks is missing" comm plan
 	fails 2 "--ranks must be a number from 2 to 65536, not '1'" comm plan --ranks 1
 	fails 2 "--ranks must be a number from 2 to 65536, not '65537'" comm plan --ranks 65537
-	fails 2 "16 ranks with 8 per host need a network: --link" comm plan --ranks 16 --gpus-per-host 8
+	fails 2 "16 ranks with 8 per host need a network between hosts: give --link" comm plan --ranks 16 --gpus-per-host 8
 	fails 2 "'warp' is not a link: expected one of nvlink4, " comm plan --ranks 16 --gpus-per-host 8 --link warp
 	fails 2 "--call must be allreduce, " comm plan --ranks 4 --call reduce
 	fails 2 "-n starts ranks for --measure or --check" comm plan -n 2

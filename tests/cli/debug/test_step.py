@@ -252,7 +252,7 @@ class Programs(unittest.TestCase):
         self.assertIn("h 8 -1\n", out)
 
     def test_a_program_without_a_launch_is_told_in_one_line(self):
-        self.assertEqual(self.step("return 3;", "c", status=3), "the program has ended without a launch of a kernel\n")
+        self.assertEqual(self.step("return 3;", "c", status=3), "the program has ended without launching a kernel\n")
 
     def test_a_program_that_does_not_compile_is_told_once_and_by_step(self):
         out = self.step("return undefined;", "c", status=1)

@@ -161,7 +161,7 @@ class Windows(unittest.TestCase):
         s.key("c")
         s.wait("steps has ended")
         s.key("c")
-        s.wait("the program has ended: q leaves", r"arg 0 +out:u32\[128\]: 2064")
+        s.wait("the program has ended: press q to quit", r"arg 0 +out:u32\[128\]: 2064")
         self.assertEqual(s.close(), 0)
 
     def test_ctrl_c_stops_a_running_kernel(self):

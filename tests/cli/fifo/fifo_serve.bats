@@ -75,7 +75,7 @@ ended() {
 	pushing jobs
 	kill -KILL "$owner"
 	ended 1 "gpuload fifo push: the process that serves 'jobs' has died; "
-	fails 1 "'jobs' is dead" fifo push jobs
+	fails 1 "'jobs' is no longer shared" fifo push jobs
 }
 
 @test "if the proxy ends in order, push aborts its kernel" {

@@ -101,7 +101,7 @@ load ../helper
 	[[ $status == 0 ]] || show "$line"
 	fails 2 "only for --grid" run "$ptx/struct.ptx" --grid 100
 	fails 2 "is not a struct; expected struct[BYTES]" run "$ptx/struct.ptx" 'struct[24]{0:f32[1]=1' i32=3
-	fails 2 "ends outside of the struct of 4 bytes" run "$ptx/struct.ptx" 'struct[4]{0:f32[1]=1}' i32=3
+	fails 2 "ends beyond the struct of 4 bytes" run "$ptx/struct.ptx" 'struct[4]{0:f32[1]=1}' i32=3
 	fails 2 "must be a struct of 24 bytes" run "$ptx/struct.ptx" 'struct[16]{0:f32[1]=1}' i32=3
 }
 
@@ -199,7 +199,7 @@ load ../helper
 			"// GPULoad Run: x" "/* gpuload run: x */" "// gpuload run :" "// gpuload: run"; do
 		{ echo "// a comment"; echo "$spelling"; cat plain.ptx; } > k.ptx
 		works run k.ptx
-		[[ $stderr == "gpuload run: k.ptx:2: this comment is not used; the arguments of a kernel are written as \`// gpuload run: ARG...\`" ]] ||
+		[[ $stderr == "gpuload run: k.ptx:2: this comment is ignored; write the arguments of a kernel as \`// gpuload run: ARG...\`" ]] ||
 			show "should report $spelling"
 	done
 	for spelling in "// gpuload runs it: x=1" "// gpuload run k.ptx prints c" "// gpuload: runs" "// Use gpuload run: it prints c" "gpuload"; do

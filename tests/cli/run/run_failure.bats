@@ -163,7 +163,7 @@ ptx_of() {
 @test "a buffer that was given as input is shown if the kernel wrote it" {
 	works run "$faults" --kernel increment "u32[2]=41" --grid 1 --block 1
 	says "arg 0     u32[2]=41: 42 41"
-	says "note      argument 0 is given as input, but the kernel writes it: inout:u32[2]=41 fills it again before each launch"
+	says "note      argument 0 is given as input, but the kernel writes it: use inout:u32[2]=41 to refill it before each launch"
 	works run "$faults" --kernel increment "u32[2]=41" --grid 1 --block 1 --json
 	[[ $(json 'j["arguments"][0]["changed"], j["arguments"][0]["first"]') == "(True, [42, 41])" ]]
 	works run "$faults" --kernel increment "inout:u32[2]=41" --grid 1 --block 1
@@ -172,11 +172,11 @@ ptx_of() {
 
 @test "a direction that contradicts what the kernel does is reported" {
 	works run "$vecadd" "out:f64[8]" "f64[8]=1" "f64[8]=1" i32=8
-	says "note      argument 0 is given as output, but the kernel only reads it: f64[8]=FILL is an input"
+	says "note      argument 0 is given as output, but the kernel only reads it: use f64[8]=FILL for an input"
 	says "note      argument 2 is given as input, but the kernel writes it: inout:f64[8]=1 "
 	says_not "argument 1 is"
 	works run "$faults" --kernel increment "out:u32[1]" --grid 1 --block 1
-	says "note      argument 0 is given as output, but the kernel also reads it: inout:u32[1]=FILL sets its contents"
+	says "note      argument 0 is given as output, but the kernel also reads it: use inout:u32[1]=FILL to set its contents"
 	works run "$vecadd" "f64[8]=1" "f64[8]=1" "out:f64[8]" i32=8 --json
 	[[ $(json '[a.get("note") for a in j["arguments"]]') == "[None, None, None, None]" ]]
 }

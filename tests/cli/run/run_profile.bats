@@ -66,7 +66,7 @@ load ../helper
 	fails 2 "unknown limits of sm_30" run "$vecadd" --profile - --profile-sm 30
 	fails 2 "a thread has at most 255 registers, not 256" run "$vecadd" --profile - --profile-registers 256
 	fails 1 "cannot write no/folder/p.json: No such file or directory" run "$vecadd" --profile no/folder/p.json
-	GPULOAD_SOFT_TOOLS=profile:format=xml fails 2 "unknown format 'xml': it is table, json or html" run "$vecadd"
+	GPULOAD_SOFT_TOOLS=profile:format=xml fails 2 "unknown format 'xml': expected table, json or html" run "$vecadd"
 }
 
 @test "run --profile-most fails if a kernel costs more than it may" {
@@ -86,9 +86,9 @@ load ../helper
 }
 
 @test "wrong limits are one clear line" {
-	fails 2 "unknown counter 'conflicts': it is instructions, branches" run "$vecadd" --profile-most conflicts=0
-	fails 2 "a limit is COUNTER=NUMBER, such as bank-conflicts=0, not 'sectors'" run "$vecadd" --profile-most sectors
-	fails 2 "a limit is COUNTER=NUMBER" run "$vecadd" --profile-most sectors=few
+	fails 2 "unknown counter 'conflicts': expected instructions, branches" run "$vecadd" --profile-most conflicts=0
+	fails 2 "a limit must be COUNTER=NUMBER, such as bank-conflicts=0, not 'sectors'" run "$vecadd" --profile-most sectors
+	fails 2 "a limit must be COUNTER=NUMBER" run "$vecadd" --profile-most sectors=few
 	fails 2 "--profile - and --json both print on stdout" run "$vecadd" --profile - --json
 }
 

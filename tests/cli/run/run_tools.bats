@@ -96,7 +96,7 @@ load ../helper
 	fails 2 "must end in .txt" run "$vecadd" --trace out.pdf
 	fails 2 "line needs a number or a range such as 4-7, not '9-4'" run "$vecadd" --trace out.txt --trace-only line=9-4
 	fails 2 "not by 'colour'" run "$vecadd" --trace out.txt --trace-only colour=red
-	fails 2 "a filter begins with KEY=" run "$vecadd" --trace out.txt --trace-only 7
+	fails 2 "a filter must begin with KEY=" run "$vecadd" --trace out.txt --trace-only 7
 	fails 2 "block needs a number" run "$vecadd" --trace out.txt --blocks all
 	fails 2 "--trace - and --json both print on stdout" run "$vecadd" --trace - --json
 	fails 1 "cannot write the trace to no/folder.txt" run "$vecadd" --trace no/folder.txt

@@ -117,8 +117,8 @@ load ../sharing
 	share w --kind memfd --bytes 4K
 	kill -KILL "$owner"
 	wait "$owner" || true
-	fails 1 "'w' is dead" attach w
-	fails 1 "'w' is dead" map w
+	fails 1 "'w' is no longer shared" attach w
+	fails 1 "'w' is no longer shared" map w
 }
 
 @test "--timeout limits the wait for a stopped owner" {

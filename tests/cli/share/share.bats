@@ -72,7 +72,7 @@ load ../sharing
 	wait "$owner"
 	wait_for_line brief.out "ENDED *brief: the last peer has detached"
 	works share short --kind memfd --bytes 4K --for 0.1
-	says "ENDED      short: the time is over"
+	says "ENDED      short: the time given by --for has passed"
 }
 
 @test "--json prints one object per line" {
@@ -122,14 +122,14 @@ load ../sharing
 	fails 2 "invalid name" share .hidden --bytes 4K
 	fails 2 "invalid name" share 'a b' --bytes 4K
 	fails 2 "--fill must be TYPE=FILL" share w --bytes 4K --fill rand
-	fails 2 "is not a fill" share w --bytes 4K --fill f32=random
+	fails 2 "does not describe the contents of a buffer" share w --bytes 4K --fill f32=random
 	fails 2 "is not a multiple of 8 bytes (f64)" share w --bytes 12 --fill f64=ones
 	fails 2 "the number of f32 elements is missing" share w --fill f32=ones
 	fails 2 "--bytes is 4096" share w --bytes 4K --fill f32=ones --shape 8,8
 	fails 2 "--shape must be numbers above 0" share w --fill f32=ones --shape 8,0
 	fails 2 "exceeds the address space" share w --fill f64=ones --shape 2305843009213693952
 	fails 2 "--shape needs a type" share w --bytes 4K --shape 64,64
-	fails 2 "exclude each other" share w --fill u8=@x --from x
+	fails 2 "cannot be combined" share w --fill u8=@x --from x
 	fails 2 "--fabric needs" share w --bytes 4K --fabric
 	fails 2 "--node must be" share w --bytes 4K --node -2
 	fails 2 "--for must be a number of seconds" share w --bytes 4K --for ever

@@ -145,7 +145,7 @@ static void explains_why_a_name_cannot_be_attached(void **state)
 
 	(void)state;
 	assert_int_equal(share_explain("w", &dead, &err), GPUL_ESYS);
-	assert_non_null(strstr(err.text, "'w' is dead"));
+	assert_non_null(strstr(err.text, "'w' is no longer shared"));
 	err = (gpul_error){ 0 };
 	assert_int_equal(share_explain("w", &other, &err), GPUL_EUNSUPPORTED);
 	assert_string_equal(err.text, "refused: no");

@@ -112,7 +112,7 @@ gone() {
 }
 
 @test "later errors leave no child behind" {
-	fails 2 "is not a fill" mmap-sum -n 4 --bytes 1M --fill f32=random
+	fails 2 "does not describe the contents of a buffer" mmap-sum -n 4 --bytes 1M --fill f32=random
 	fails 1 "does not fit in this machine's memory" mmap-sum -n 4 --bytes 1000000G
 	fails 2 "device 99 does not exist" mmap-sum -n 2 --devices 99 --bytes 1M
 	[[ -z $(children_of $$ gpuload) ]]

@@ -261,7 +261,7 @@ static void contradictions_fail_both_sides(void **state)
 	const struct wrong cases[] = {
 		{ other_version, other_version_text() },
 		{ other_type, "expected a HELLO message of 180 bytes, but received message type 4 with 180 bytes" },
-		{ other_job, "belongs to another job than test-" },
+		{ other_job, "does not belong to job test-" },
 		{ other_size, "process 4711 (rank 2) expects 4 ranks, but rank 0 (pid " },
 		{ rank_0, "process 4711 says that it is rank 0, expected rank 1 to 2" },
 		{ negative_rank, "process 4711 says that it is rank -1, expected rank 1 to 2" },

@@ -306,7 +306,7 @@ static void a_stopped_rank_is_named(void **state)
 		usleep(1000);
 	kill(children[1], SIGSTOP);
 	snprintf(text, sizeof text,
-		 "rank 1 (pid %d) does not run: is it stopped, by SIGSTOP or a debugger?  gpul_boot_barrier(): rank 1 of 3 ranks did "
+		 "rank 1 (pid %d) is not running: is it stopped by SIGSTOP or a debugger?  gpul_boot_barrier(): rank 1 of 3 ranks did "
 		 "not answer within 50 ms",
 		 (int)children[1]);
 	for (int r = 0; r < 3; r += 2) {
@@ -354,7 +354,7 @@ static void a_limit_of_silence_ends_a_call_without_a_time_out(void **state)
 	kill(children[1], SIGSTOP);
 	for (int r = 0; r < 3; r += 2) {
 		assert_int_equal(waitpid(children[r], NULL, 0), children[r]);
-		if (!strstr(s->ends[r].err.text, "does not run: is it stopped") || !strstr(s->ends[r].err.text, "rank 1 of 3"))
+		if (!strstr(s->ends[r].err.text, "is not running: is it stopped") || !strstr(s->ends[r].err.text, "rank 1 of 3"))
 			fail_msg("rank %d: %s", r, s->ends[r].err.text);
 	}
 	kill(children[1], SIGKILL);

@@ -429,7 +429,7 @@ static void reports_which_header_field_is_wrong(void **state)
 		{ offsetof(Elf64_Ehdr, e_shoff), 8, UINT64_MAX - 8, "section table" },
 		{ offsetof(Elf64_Ehdr, e_shentsize), 2, 40, "not of 64 bytes" },
 		{ offsetof(Elf64_Ehdr, e_shnum), 2, 60000, "more sections" },
-		{ offsetof(Elf64_Ehdr, e_shstrndx), 2, 500, "the section of section names does not exist" },
+		{ offsetof(Elf64_Ehdr, e_shstrndx), 2, 500, "the string table of section names does not exist" },
 	};
 
 	(void)state;
@@ -445,7 +445,7 @@ static void reports_which_table_is_outside_the_image(void **state)
 	(void)state;
 	make_one(false, 90, false);
 	forge_header_of(&made, 1)->sh_size = UINT64_MAX;
-	refused("section names are outside");
+	refused("section names is outside");
 	make_one(false, 90, false);
 	forge_header_of(&made, 3)->sh_offset = 1 << 20;
 	refused("symbol table is outside");

@@ -86,7 +86,7 @@ static void another_secret_is_refused(void **state)
 	gpul_net_handle_write(&h, wrong);
 	assert_int_not_equal(join(wrong, listener, &sender, &receiver), GPUL_NCCL_SUCCESS);
 	assert_null(receiver);
-	assert_non_null(strstr(plugin_warning(), "another secret"));
+	assert_non_null(strstr(plugin_warning(), "different secrets"));
 	assert_int_equal(join(handle, listener, &sender, &receiver), GPUL_NCCL_SUCCESS);
 	close_both(sender, receiver);
 	assert_int_equal(PLUGIN_CALL(&plugin, close_listener)(listener), GPUL_NCCL_SUCCESS);

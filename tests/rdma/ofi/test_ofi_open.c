@@ -121,7 +121,7 @@ static void refuses_an_entry_with_the_reason(void **state)
 		const char *reason;
 	} bad[] = {
 		{ { .address = "fe80::1", .data_bytes = 8 }, "link-local" },
-		{ { .address = "10.0.0.1", .data_bytes = 8, .mr_mode = FI_MR_ENDPOINT }, "registered in a way" },
+		{ { .address = "10.0.0.1", .data_bytes = 8, .mr_mode = FI_MR_ENDPOINT }, "registered in a mode" },
 		{ { .address = "10.0.0.1", .data_bytes = 0 }, "4 bytes of completion data" },
 		{ { .address = "10.0.0.1", .data_bytes = 8, .mode = FI_CONTEXT }, "FI_CONTEXT" },
 		{ { .address = "10.0.0.1", .data_bytes = 8, .mode = FI_CONTEXT2 }, "FI_CONTEXT" },

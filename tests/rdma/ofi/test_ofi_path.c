@@ -229,10 +229,10 @@ static void every_completion_can_be_an_error(void **state)
 		int error, provider_error;
 		const char *what, *advice;
 	} errors[] = {
-		{ FI_EIO, 0, "Input/output error", "peer's process runs" },
+		{ FI_EIO, 0, "Input/output error", "peer's process is running" },
 		{ FI_ECANCELED, FI_ENOTCONN, "has ended", "peer's process has ended" },
 		{ FI_ECANCELED, FI_ENOENT, "rejected the memory key", "send the peer's memory handle again" },
-		{ FI_ECANCELED, 0, "Operation canceled", "peer's process runs" },
+		{ FI_ECANCELED, 0, "Operation canceled", "peer's process is running" },
 		{ FI_EACCES, 13, "Permission denied", "key or the range" },
 		{ FI_EHOSTUNREACH, 113, "No route to host", "firewall" },
 		{ FI_ENOTCONN, 107, "not connected", "process has ended" },

@@ -104,7 +104,7 @@ static void refuses_each_wrong_field_of_a_hello(void **state)
 	assert_non_null(strstr(REASON(stripe_bytes, 0), "the stripe size"));
 	assert_non_null(strstr(REASON(stripe_bytes, 200), "the stripe size"));
 	assert_non_null(strstr(REASON(stripe_bytes, 1u << 31), "the stripe size"));
-	assert_non_null(strstr(REASON(striping, 2), "the way of striping"));
+	assert_non_null(strstr(REASON(striping, 2), "the striping mode"));
 	assert_non_null(strstr(REASON(qp_type, 2), "the type of queue pairs"));
 	assert_non_null(strstr(REASON(flags, 4), "a flag"));
 	assert_non_null(strstr(REASON(lease_ms, 9), "the time-out of a silent peer"));
@@ -114,9 +114,9 @@ static void refuses_each_wrong_field_of_a_hello(void **state)
 	assert_non_null(strstr(REASON(slots.bytes, 8191), "the size of the slots"));
 	assert_non_null(strstr(REASON(slots.address, UINT64_MAX - 8191), "the address of the slots"));
 	assert_non_null(strstr(REASON(backend[0], 0), "the name of the backend is empty"));
-	assert_non_null(strstr(REASON(description_bytes, 4), "these sizes do not fit together"));
-	assert_non_null(strstr(REASON(description_bytes, 6), "these sizes do not fit together"));
-	assert_non_null(strstr(REASON(description_bytes, UINT32_MAX), "these sizes do not fit together"));
+	assert_non_null(strstr(REASON(description_bytes, 4), "these sizes contradict each other"));
+	assert_non_null(strstr(REASON(description_bytes, 6), "these sizes contradict each other"));
+	assert_non_null(strstr(REASON(description_bytes, UINT32_MAX), "these sizes contradict each other"));
 	assert_string_equal(REASON(notice_ms, 0), "accepted");
 	assert_string_equal(REASON(slots.address, UINT64_MAX - 8192), "accepted");
 }

@@ -254,7 +254,7 @@ static void a_wrong_arrival_is_named(void **state)
 		{ 2, false, 4095, "it is not the last segment, but is too short" },
 		{ 4, true, 0, "it is the last segment, but is empty" },
 		{ 4, false, 4096, "it fills the buffer, but is not marked as last" },
-		{ 4, true, 4097, "that slot is smaller" },
+		{ 4, true, 4097, "that slot is too small" },
 		{ 5, true, 8, "this side has not granted that slot" },
 		{ 0, true, 8, "this side has not granted that slot" },
 	};

@@ -29,7 +29,7 @@ static void each_mistake_is_explained_once(void **state)
 	}
 	assert_int_equal(lines_with("a block of 32x33x1 threads has 1056 threads; a block can have at most 1024"), 1);
 	assert_int_equal(lines_with("z is 65, and can be at most 64"), 1);
-	assert_int_equal(lines_with("49156 bytes of dynamic shared memory; this kernel can have 49152"), 1);
+	assert_int_equal(lines_with("49156 bytes of dynamic shared memory requested; this kernel can have 49152"), 1);
 	assert_int_equal(lines_with("is 16 bytes past the start of a 48-byte allocation of cuMemAlloc"), 1);
 	assert_int_equal(lines_with("the 48 bytes of cuMemAlloc at "), 1);
 	assert_int_equal(lines_with("were freed before (double free)"), 1);

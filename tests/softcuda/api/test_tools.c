@@ -104,7 +104,7 @@ static void a_wrong_list_leaves_no_file(void **state)
 		{ ",rececheck", "there is no tool 'rececheck'" },
 		{ ",racecheck:deep=1", "racecheck has no option 'deep'" },
 		{ ",profile:file=%s/b.json:format=csv", "unknown format 'csv'" },
-		{ ",profile:file=%s/b.json,memcheck:leaks=maybe", "leaks is yes or no" },
+		{ ",profile:file=%s/b.json,memcheck:leaks=maybe", "leaks must be yes or no" },
 	};
 	char folder[] = "/tmp/gpuload-test-tools-XXXXXX", list[200], text[2000];
 

@@ -153,7 +153,7 @@ static CUresult check_data(const struct pool_file *f, const struct export_data *
 	row = &f->table[data->row];
 	if (data->pool != f->id || __atomic_load_n(&row->serial, __ATOMIC_ACQUIRE) != data->serial || row->offset != data->offset ||
 	    row->bytes != data->bytes)
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemPoolImportPointer: the memory is freed, or it is of another pool");
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemPoolImportPointer: the memory was freed, or belongs to another pool");
 	return CUDA_SUCCESS;
 }
 

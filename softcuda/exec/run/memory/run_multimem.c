@@ -163,8 +163,7 @@ static const struct copies_slot *find_copies(struct warp_state *s, const struct 
 	}
 	k = copies_at(s->cache, i->src, at, m->bytes, write, why, sizeof why);
 	if (k && !write && k->copies.n_gone) {
-		*stop = gpul_fault_text(s, i, GPUL_EXEC_ILLEGAL_ADDRESS, lane,
-					"multimem: 0x%llx is in memory that has gone with the process that bound it",
+		*stop = gpul_fault_text(s, i, GPUL_EXEC_ILLEGAL_ADDRESS, lane, "multimem: 0x%llx is in memory of a process that has ended",
 					(unsigned long long)at);
 		return NULL;
 	}

@@ -184,9 +184,9 @@ static void a_wrong_secret_is_refused_on_both_sides(void **state)
 	strcpy(other.secret, "another secret of the tests");
 	start_rank(&zero, &job, 3000);
 	start_rank(&one, &other, SEVERAL_LONG_MS);
-	expect_failure(&one, "refused rank 1: rank 1 of host b has another secret (GPULOAD_COMM_SECRET) than rank 0");
+	expect_failure(&one, "refused rank 1: rank 1 of host b has a different secret (GPULOAD_COMM_SECRET) from rank 0");
 	expect_failure(&zero, "rank 1 of 2 ranks did not answer within 3000 ms; refused 127.0.0.1:");
-	assert_non_null(strstr(zero.err.text, "rank 1 of host b has another secret"));
+	assert_non_null(strstr(zero.err.text, "rank 1 of host b has a different secret"));
 }
 
 static void the_right_rank_still_comes_after_a_wrong_secret(void **state)
@@ -198,7 +198,7 @@ static void the_right_rank_still_comes_after_a_wrong_secret(void **state)
 	strcpy(wrong.secret, "another secret of the tests");
 	start_rank(&zero, &job, SEVERAL_LONG_MS);
 	start_rank(&one, &wrong, SEVERAL_LONG_MS);
-	expect_failure(&one, "has another secret");
+	expect_failure(&one, "has a different secret");
 	start_rank(&one, &right, SEVERAL_LONG_MS);
 	meet_and_close(&zero, &one);
 }
@@ -227,7 +227,7 @@ static void another_job_at_the_address_is_refused(void **state)
 	strcpy(stray.name, "stray");
 	start_rank(&zero, &job, SEVERAL_LONG_MS);
 	start_rank(&lost, &stray, SEVERAL_LONG_MS);
-	expect_failure(&lost, "another job listens at this address");
+	expect_failure(&lost, "a different job listens at this address");
 	start_rank(&one, &other, SEVERAL_LONG_MS);
 	meet_and_close(&zero, &one);
 }
@@ -300,7 +300,7 @@ static void a_repeated_proof_is_refused(void **state)
 	send_packet(second, BOOT_HELLO, BOOT_VERSION, &v, sizeof v);
 	assert_int_equal(receive_packet(second, p), BOOT_GOT_PACKET);
 	send_packet(second, BOOT_PROOF, BOOT_VERSION, proof, sizeof proof);
-	expect_refusal(second, "has another secret");
+	expect_refusal(second, "has a different secret");
 	expect_failure(&zero, "ranks did not answer within 3000 ms");
 	free(p);
 }

@@ -86,7 +86,7 @@ static void expect_victim(const struct chain *c)
 	for (int r = 0; r < size; r++) {
 		const char *got = p->ends[r].err.text;
 
-		if (r != c->victim && (!strstr(got, text) || (c->stops && !strstr(got, "does not run: is it stopped"))))
+		if (r != c->victim && (!strstr(got, text) || (c->stops && !strstr(got, "is not running: is it stopped"))))
 			fail_msg("%s, victim %d, rank %d: %s", c->hosts, c->victim, r, got);
 	}
 	ranks_unshare(p, sizeof *p);

@@ -61,7 +61,7 @@ class Faults(unittest.TestCase):
                 self.assertIn(found, FAULTS.run(path, "--driver", "soft", GPULOAD_SOFT_TOOLS=tools)[2])
 
     def test_wrong_options_are_one_clear_line(self):
-        for tools, why in (("memcheck:leaks=2", "memcheck: leaks is yes or no, not '2'"), ("memcheck:colour", "memcheck has no option 'colour'")):
+        for tools, why in (("memcheck:leaks=2", "memcheck: leaks must be yes or no, not '2'"), ("memcheck:colour", "memcheck has no option 'colour'")):
             status, _, text = FAULTS.run("heap_leak.ptx", "--driver", "soft", GPULOAD_SOFT_TOOLS=tools)
             self.assertEqual((status != 0, text.count("\n")), (True, 1), text)
             self.assertIn(why, text)
