@@ -251,8 +251,8 @@ NOT_SANITIZED = ("tests/cli/soft.bats", "tests/cli/calls.bats", "tests/nvidia/ca
 
 
 # Tests that ThreadSanitizer cannot run: it blocks all signals during a handler, and they stay blocked if the handler ends by siglongjmp().
-JUMPS = "ThreadSanitizer does not let a handler of SIGSEGV end by a jump"
-NOT_FOR_THREADS = {"tests/memalloc/test_failing_system.c": "ThreadSanitizer calls mmap() of the program too early",
+JUMPS = "ThreadSanitizer does not allow a SIGSEGV handler to end with a jump"
+NOT_FOR_THREADS = {"tests/memalloc/test_failing_system.c": "ThreadSanitizer calls the mmap() that the program replaces too early",
                    **dict.fromkeys((*(f"tests/softcuda/api/{name}.c" for name in ("test_gone", "memory/test_ranges", "memory/test_unreadable")),
                                     "tests/softcuda/tools/memcheck/test_memcheck_program.py"), JUMPS)}
 

@@ -126,7 +126,7 @@ const char *gpul_advice_file(gpul_source *source, char buf[GPUL_ADVICE_BYTES])
 	if (bytes > MAX_BYTES || !gpul_host_read(file, file_bytes, &o))
 		return NULL;
 	if (n == 0 && o.has_hip_code)
-		return "its section .hip_fatbin has code for AMD GPUs";
+		return "the file has code for AMD GPUs, in its section .hip_fatbin";
 	/* only programs with libcudart.so, a static runtime (it opens libcuda.so) or gpuload need device code; /bin/ls does not */
 	if (n == 0 && o.linked && (memmem(file, file_bytes, "libcuda", 7) || memmem(file, file_bytes, "libgpuload", 10)))
 		return "the host linker takes only those objects of an archive, with their device code, that "

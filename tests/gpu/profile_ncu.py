@@ -3,12 +3,12 @@
 
     tests/gpu/profile_ncu.py [--build build] [FILE.cu|FILE.ptx:KERNEL ...]
 
-Without files: the kernels of examples/14 to 16, of tests/gpu/profile_access.ptx, and of bench/kernels.  Each runs on the software
+Without files: the kernels of examples/14 to 16, of tests/gpu/profile_access.cu, and of bench/kernels.  Each runs on the software
 driver with --profile, and on the GPU under ncu.  Prints a table; fails if a counter differs that does not depend on how ptxas translates
 the kernel: requests, sectors and conflict-free wavefronts must be equal, but not instructions and branches.
 Exit status: 0 equal, 1 a counter differs, 77 no GPU or no ncu (or no permission to read its counters).
 """
-import argparse, csv, io, json, os, shutil, subprocess, sys, tempfile
+import argparse, csv, io, json, os, re, shutil, subprocess, sys, tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SAME = [f"l1tex__t_{what}_pipe_lsu_mem_{where}.sum" for what in ("requests", "sectors")
@@ -23,12 +23,12 @@ KERNELS = ["examples/14-divergence/divergence.cu:wrong", "examples/14-divergence
            "examples/16-bank-conflicts/conflicts.cu:wrong", "examples/16-bank-conflicts/conflicts.cu:right",
            "examples/14-divergence/solution.cu:block_sum", "examples/15-coalescing/exercise.cu:twice",
            "examples/16-bank-conflicts/exercise.cu:sums", "examples/16-bank-conflicts/solution.cu:sums"]
-ACCESS = "tests/gpu/profile_access.ptx"
+ACCESS = "tests/gpu/profile_access.cu"
 
 
 def access_kernels():
     with open(f"{ROOT}/{ACCESS}", encoding="utf-8") as f:
-        return [f"{ACCESS}:{line.split('.entry ')[1].split('(')[0]}" for line in f if ".entry " in line]
+        return [f"{ACCESS}:{name}" for name in re.findall(r"^(?:GLOBAL|SHARED)\((\w+),", f.read(), re.M)]
 
 
 def soft(args, file, kernel, sm):
