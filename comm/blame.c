@@ -211,7 +211,7 @@ void gpul_comm_timed_out(gpul_comm *c)
 			       (int)c->paths[culprit].pid, wait);
 	else if (culprit < 0)
 		gpul_comm_fail(c, GPUL_COMM_TIMED_OUT, r->peer,
-			       "%s (pid %d), which is also waiting: the two ranks made different calls, or both send before they receive; "
+			       "%s (pid %d), which also waits: they made different calls, or both send before they receive; "
 			       "put such calls into one group",
 			       wait, (int)c->paths[r->peer].pid);
 	else if (culprit == r->peer)

@@ -1,7 +1,8 @@
 /* collective.c — the collectives: each launches the kernel that the plan chooses.
  *
  *     gpul_comm_allreduce() ... ── arguments.c ── plan ── kernel of (call, algorithm, protocol) ── gpul_comm_enqueue()
- *     gpul_comm_alltoall()      ── the same in one shot; else ── arguments.c ── list of transfers ── gpul_comm_launch_transfers() */
+ *     gpul_comm_alltoall(), small ── the same, with the one-shot algorithm
+ *     gpul_comm_alltoall(), large ── arguments.c ── list of transfers ── gpul_comm_launch_transfers() */
 #include "comm/comm_internal.h"
 
 /* Copy the send buffer to the recv buffer: with only one rank, this is the whole collective. */

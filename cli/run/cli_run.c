@@ -187,7 +187,8 @@ static void print_log_line(void *user, gpul_log_level level, const char *module,
 	fprintf(stderr, level == GPUL_LOG_NOTICE ? "gpuload%.0s: %s\n" : "gpuload %s: %s\n", module, line);
 }
 
-/* In `run -- -x.cu -- ARGUMENTS`, cli_parse() takes the second `--` for an operand.  Remove it, as if the first one had not been given. */
+/* In `run -- -x.cu -- ARGUMENTS` the first `--` only allows a file name that begins with a dash, and cli_parse() leaves the second one
+ * among the operands.  Remove it, so that the operands are those of `run x.cu -- ARGUMENTS`. */
 static struct cli_args without_leading_dashes(const struct cli_args *given)
 {
 	struct cli_args args = *given;

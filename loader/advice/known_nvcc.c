@@ -267,7 +267,7 @@ static const struct gpul_known_message compilers[] = {
 };
 /* clang-format on */
 
-/* Texts that other programs also print. */
+/* Errors of nvcc whose texts other programs print, too: they count only in a line of nvcc. */
 /* clang-format off */
 static const struct gpul_known_message nvcc[] = {
 	{ "must be a virtual code architecture", "", "with -code, -arch names a virtual architecture: -arch=compute_90 -code=sm_90, or -arch=sm_90 alone" },

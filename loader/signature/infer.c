@@ -274,7 +274,7 @@ static void check_barrier(gpul_inference *i, const gpul_dataflow_func *fn, const
 		return;
 	count = gpul_absval_of(i->p, fn, gpul_inst_operand(fn->f, in, at));
 	if (count.constant)
-		gpul_incomplete(i->s, "a barrier waits for %lld threads: it assumes a block size", (long long)count.value);
+		gpul_incomplete(i->s, "a barrier waits for %lld threads, so the kernel assumes a block size", (long long)count.value);
 	else if (count.flags != AV_NTID || count.linear)
 		gpul_incomplete(i->s, "a barrier waits for an unknown number of threads");
 }

@@ -161,10 +161,11 @@ struct gpul_rdma_link {
 	struct grant granted[GPUL_RDMA_SLOTS];
 	uint32_t grants_head, grants_written, grants_tail; /* positions of the next slot to grant, of the next grant to write, and
 							    * of the oldest grant that the peer may still use */
-	uint32_t grants_known;                             /* position after the last grant ever written: the peer has none after it */
-	uint32_t open_grants;                              /* number of granted slots whose data has not arrived yet */
-	uint32_t highest_arrived;                          /* highest sequence number that has arrived */
-	uint64_t received_ns, repeat_ns;                   /* time of the last arrival or repetition; interval until the next
+	uint32_t grants_known;           /* the highest value of grants_written, which goes back when grants are written again:
+							    * the peer has no grant from this position on */
+	uint32_t open_grants;            /* number of granted slots whose data has not arrived yet */
+	uint32_t highest_arrived;        /* highest sequence number that has arrived */
+	uint64_t received_ns, repeat_ns; /* time of the last arrival or repetition; interval until the next
 							    * repetition of the grants */
 	struct stages in;
 	uint32_t in_grant[MAX_STAGES]; /* for each staging buffer, the grant that uses it */

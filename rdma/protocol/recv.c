@@ -176,7 +176,7 @@ void gpul_rdma_slots_arrived(gpul_rdma_link *l, const void *data, size_t n_bytes
 		/* Before next_slot: the slot has already been used, and the datagram is a repetition. */
 		else if ((int32_t)(s.sequence - l->next_slot) > 0)
 			gpul_rdma_fail(&l->failure, GPUL_EFORMAT, 0, "datagram", NULL,
-				       "received a datagram with slot %u, but slot %u is still unused, and there are only %d slots",
+				       "received a datagram with sequence number %u, but expected %u, and the window has only %d numbers",
 				       s.sequence, l->next_slot, GPUL_RDMA_SLOTS);
 	}
 }

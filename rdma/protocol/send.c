@@ -303,7 +303,7 @@ void gpul_rdma_stage_sent(gpul_rdma_link *l, unsigned stage)
 	gpul_rdma_request_retired(l, &l->requests[o->request]);
 }
 
-/* ---- calls -------------------------------------------------------------------------------------- */
+/* ---- functions that the link calls -------------------------------------------------------------------------------------- */
 
 void gpul_rdma_take_sends(gpul_rdma_link *l, struct take *t)
 {

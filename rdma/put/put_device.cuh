@@ -34,12 +34,15 @@ enum gpul_rdma_step_result {
 enum { GPUL_RDMA_STEP_POLLS = 32 };
 
 /* Request a put: write `bytes` from offset `from` of the route's region to offset `to` of the peer's memory, then raise the peer's
- * step word `step` by 1 (GPUL_RDMA_PUT_NO_STEP: none).  Offsets are multiples of GPUL_RDMA_PUT_UNIT; `from` is less than
- * GPUL_RDMA_PUT_FROM_END (64 GiB - 16), `to` less than GPUL_RDMA_PUT_TO_END (32 GiB - 16), `bytes` less than
- * GPUL_RDMA_PUT_BYTES_END (2 GiB - 1), route less than GPUL_RDMA_PUT_ROUTES, step at most GPUL_RDMA_PUT_NO_STEP, kind less than 16:
- * otherwise nothing is pushed, and the result is GPUL_FIFO_REFUSED.  The NIC sees everything that this thread wrote before, or
- * observed through a barrier.  kind: the proxy's kind of trigger for puts.  The span must not change until gpul_fifo_sync() has
- * returned OK for the trigger's position.  Other results: as gpul_fifo_push_release(). */
+ * step word `step` by 1 (GPUL_RDMA_PUT_NO_STEP: none).  The NIC sees everything that this thread wrote before, or observed through
+ * a barrier.  The source bytes must not change until gpul_fifo_sync() has returned OK for the trigger's position.
+ *
+ * from   a multiple of GPUL_RDMA_PUT_UNIT, less than GPUL_RDMA_PUT_FROM_END (64 GiB - 16)
+ * to     a multiple of GPUL_RDMA_PUT_UNIT, less than GPUL_RDMA_PUT_TO_END (32 GiB - 16)
+ * bytes  less than GPUL_RDMA_PUT_BYTES_END (2 GiB - 1)
+ * route  less than GPUL_RDMA_PUT_ROUTES;  step: at most GPUL_RDMA_PUT_NO_STEP
+ * kind   less than 16: the kind of trigger that the proxy handles as a put
+ * Result  GPUL_FIFO_REFUSED if an argument is out of range: nothing is pushed; else as gpul_fifo_push_release() */
 static __device__ __forceinline__ gpul_fifo_result gpul_rdma_put_push(gpul_fifo_port *port, unsigned long long from, unsigned long long to,
 								      unsigned long long bytes, unsigned long long route,
 								      unsigned long long step, unsigned long long timeout_ns,

@@ -47,7 +47,7 @@ bool soft_memory_name(const char *kind, const CUmemLocation *location, size_t by
 	return n > 0 && (size_t)n < buf_bytes;
 }
 
-/* ---- reading the name -------------------------------------------------------------------- */
+/* ---- parsing the name of an exported allocation -------------------------------------------------------------------- */
 
 static bool find_device_by_uuid(const char *uuid_text, int *ordinal)
 {

@@ -51,9 +51,9 @@ static void report_stuck_launches(struct gpul_exec_machine *m)
 		if (gpul_launch_has_room(l) || next >= l->n_blocks || atomic_exchange(&l->stuck_reported, true))
 			continue;
 		gpul_log(GPUL_LOG_NOTICE, "softcuda",
-			 "kernel %s: all %llu resident blocks have only waited for %g s, and %llu blocks have not started; if "
-			 "the resident blocks wait for those, the kernel never ends, as on a GPU that holds no more blocks",
-			 SHOWN_NAME(l->kernel->info.name), (unsigned long long)count_resident(l), m->options.stuck_ms / 1e3,
+			 "kernel %s: for %g s all %llu resident blocks have only waited, and %llu blocks have not started; if the resident "
+			 "blocks wait for those, the kernel never ends, nor would it on a GPU that holds as many blocks",
+			 SHOWN_NAME(l->kernel->info.name), m->options.stuck_ms / 1e3, (unsigned long long)count_resident(l),
 			 (unsigned long long)(l->n_blocks - next));
 	}
 }

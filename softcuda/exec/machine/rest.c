@@ -19,9 +19,10 @@
 #include "core/clock.h"
 #include "softcuda/exec/warp/warp_internal.h"
 
-/* NAP_AFTER_NS: longer than a rank waits for another in a small collective on an idle machine.  NAP_MOST_NS limits how late a worker sees
- * that a polled word has changed; a nap takes 15 us more than its length.  REST_NS: 4 % of the period; a worker rests only if some thread
- * of the system waited for a CPU for SHORT_PERCENT of the last period. */
+/* A nap is a short sleep of a worker whose blocks have polled in vain for NAP_AFTER_NS, which is longer than a rank waits for another in a
+ * small collective on an idle machine.  It takes 15 us more than its length; NAP_MOST_NS limits how late a change of the polled word is
+ * seen.  A rest, of REST_NS in each REST_PERIOD_NS, lets starved processes run: workers rest only if some thread of the system waited for a
+ * CPU for SHORT_PERCENT of the last period. */
 enum {
 	NAP_AFTER_NS = 400000,
 	NAP_PART = 16,

@@ -296,7 +296,8 @@ OP(SETP_BF16X2)
 	return setp_half(w, i, WIDEST, true);
 }
 
-/* Store the results of set.  set.f16x2: each half is 1.0 (integers: all ones) or 0.  set.u16.f16 ...: the destination has i->imm bytes. */
+/* Execute PTX `set`: true is 1.0 if the destination type is floating-point, and all ones if it is an integer; false is 0.  Packed sources
+ * have one result for each half; scalar sources have one of i->imm bytes. */
 static const struct insn *set_half(struct warp *w, const struct insn *i, unsigned n, bool bf16)
 {
 	const struct half_bits bits = compare_halves(w, i, n, bf16);

@@ -48,7 +48,7 @@ static gpul_status add_breakpoint(const struct call *c, struct breakpoint *b, un
 	return GPUL_OK;
 }
 
-/* Commands: break line FILE LINE [CONDITION [IGNORED]], and break kernel|label NAME [CONDITION [IGNORED]] */
+/* Commands: break line FILE LINE [CONDITION [N]], and break kernel|label NAME [CONDITION [N]]; the first N hits do not stop */
 static gpul_status do_break(const struct call *c)
 {
 	struct breakpoint b = { .kind = BREAK_LINE };

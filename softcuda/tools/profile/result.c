@@ -28,7 +28,7 @@ void gpul_add_counts(struct row_count *to, const struct row_count *from)
 
 /* ---- one tally's counts by PTX instruction ---------------------------------------------------------------------------- */
 
-/* Add the counts of the instructions [row->insn, end), to which the PTX instruction of this row was decoded. */
+/* Add to *to the counts of one PTX instruction: of the decoded instructions from that of row `row` up to `end`. */
 static void add_instructions(struct row_count *to, const struct tally *t, size_t row, uint32_t end)
 {
 	const struct plan *f = t->function;

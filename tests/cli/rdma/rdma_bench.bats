@@ -227,9 +227,9 @@ print([sum(e.get("event") == w for e in j) for w in ("READY", "SERVING", "ENDED"
 	fails 2 "--sizes: expected FROM:TO" rdma bench --sizes 0:4
 	fails 2 "too many colons" rdma bench --sizes 1:2:3:4
 	fails 2 "more than 64 sizes" rdma bench --sizes 1:1G,1:1G,1:1G
-	fails 2 "are more than 1073741824" rdma bench --sizes 2G
+	fails 2 "exceed the limit of 1073741824 bytes" rdma bench --sizes 2G
 	fails 2 "--nmsg must be a number from 1 to 8" rdma bench --nmsg 9
-	fails 2 "more than 512 messages in flight" rdma bench --nmsg 8 --nreq 65
+	fails 2 "exceeds the limit of 512 messages in flight" rdma bench --nmsg 8 --nreq 65
 	fails 2 "--nmsg needs" rdma bench --nmsg 2 --mode lat
 	fails 2 "--flush needs" rdma bench --flush --mode put
 	fails 2 "--nflow must be" rdma bench --nflow 65

@@ -173,7 +173,7 @@ ptx_of() {
 @test "a direction that contradicts what the kernel does is reported" {
 	works run "$vecadd" "out:f64[8]" "f64[8]=1" "f64[8]=1" i32=8
 	says "note      argument 0 is given as output, but the kernel only reads it: use f64[8]=FILL for an input"
-	says "note      argument 2 is given as input, but the kernel writes it: inout:f64[8]=1 "
+	says "note      argument 2 is given as input, but the kernel writes it: use inout:f64[8]=1 to refill it before each launch"
 	says_not "argument 1 is"
 	works run "$faults" --kernel increment "out:u32[1]" --grid 1 --block 1
 	says "note      argument 0 is given as output, but the kernel also reads it: use inout:u32[1]=FILL to set its contents"

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """mpirun over two network namespaces, as over two hosts, runs every collective: memory inside a host, the network between them."""
-import os, shutil, sys, unittest
+import os, sys, unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../bootstrap/hosts"))
-from namespaces import ROOT, TwoHosts
+from namespaces import ROOT, TwoHosts, why_no_mpirun
 
 GPULOAD = os.path.join(ROOT, os.environ.get("GPULOAD_BUILD", "build"), "gpuload")
 LONG = 120  # seconds; a passing test never takes that long
@@ -23,8 +23,8 @@ class Mpirun(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if not shutil.which("mpirun"):
-        print("skipped: no mpirun")
+    if why_no_mpirun():
+        print("skipped:", why_no_mpirun())
         sys.exit(77)
     try:
         TwoHosts().__enter__().__exit__()

@@ -106,7 +106,7 @@ class Pitfalls(unittest.TestCase):
     # ---- relocatable code ----------------------------------------------------------------------------------------
 
     def test_explains_code_that_needs_a_device_link(self):
-        self.assertIn("note: not linked yet (nvcc -dc)", self.gpuload("ls", "parts.o"))
+        self.assertIn("the device code is not linked yet (nvcc -dc)", self.gpuload("ls", "parts.o"))
         status, log = self.tool("c++", "-shared", "-Wl,--no-undefined", "parts.o", "helper.o", "-o", "unlinked.so", *CUDART)
         self.assertNotEqual(status, 0)
         self.assertIn("undefined reference to `__cudaRegisterLinkedBinary_", log)

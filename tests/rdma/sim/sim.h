@@ -27,7 +27,7 @@ enum {
 	AREA_BYTES = 64 << 20, /* address space of an area; little of it is used */
 	STAGE_BYTES = 64 << 20,
 	MAX_BACKLOG = 1 << 16,
-	TOLD_MESSAGES = 4096,   /* more events than a run has; a power of two */
+	TOLD_MESSAGES = 4096,   /* messages that the referee remembers, by number: more than a run has; a power of two */
 	NOISE_BYTES = 24 << 20, /* random bytes: the content of each message is a part of them */
 	UNTOUCHED = 0xee,       /* content of memory that must not be written */
 	REUSED = 0x5a,          /* content of a buffer whose request has ended, and which its owner may reuse */

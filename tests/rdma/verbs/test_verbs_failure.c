@@ -57,8 +57,8 @@ static void common_errors_come_with_advice(void **state)
 		enum ibv_wc_status status;
 		const char *advice;
 	} common[] = {
-		{ IBV_WC_RETRY_EXC_ERR, "peer runs" },   { IBV_WC_REM_ACCESS_ERR, "remote key" },
-		{ IBV_WC_LOC_PROT_ERR, "local memory" }, { IBV_WC_RNR_RETRY_EXC_ERR, "not posted a receive" },
+		{ IBV_WC_RETRY_EXC_ERR, "peer process" }, { IBV_WC_REM_ACCESS_ERR, "remote key" },
+		{ IBV_WC_LOC_PROT_ERR, "local memory" },  { IBV_WC_RNR_RETRY_EXC_ERR, "not posted a receive" },
 		{ IBV_WC_WR_FLUSH_ERR, "other side" },
 	};
 

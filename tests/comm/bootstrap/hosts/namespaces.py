@@ -22,6 +22,14 @@ def ip(*argv):
         raise OSError(f"ip {' '.join(argv)}: {r.stderr.strip()}")
 
 
+def why_no_mpirun():
+    """Return why mpirun cannot start ranks on two hosts; None: it can."""
+    if not shutil.which("mpirun"):
+        return "no mpirun"
+    with open(f"{BUILD}/gpuload", "rb") as f:
+        return None if b"PMIx_Init" in f.read() else "gpuload was built without libpmix"
+
+
 class TwoHosts:
     """with TwoHosts() as hosts: hosts.start("b", ...).  Raises OSError where namespaces are not permitted.
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Ranks in two network namespaces, as on two hosts, meet, also under mpirun; messages name a killed rank, a stopped rank and a cut wire."""
-import os, shutil, signal, sys, unittest
+import os, signal, sys, unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from namespaces import RANK, TwoHosts
+from namespaces import RANK, TwoHosts, why_no_mpirun
 
 LONG = 120  # seconds; a passing test never takes that long
 
@@ -63,8 +63,8 @@ class Namespaces(unittest.TestCase):
             ranks[victim].kill()
 
     def test_mpirun_starts_ranks_on_both_hosts(self):
-        if not shutil.which("mpirun"):
-            self.skipTest("no mpirun")
+        if why_no_mpirun():
+            self.skipTest(why_no_mpirun())
         p = self.hosts.mpirun(2, ["sh", "-c", f"echo on $GPULOAD_COMM_HOST; exec {RANK} meet"])
         status, out, err = self.end(p)
         self.assertEqual(status, 0, err)

@@ -102,7 +102,7 @@ static void blocks_that_cannot_start_are_reported_once(void **state)
 	assert_false(gpul_exec_launch_wait(l, 200, NULL));
 	assert_int_equal(seen.n, 1);
 	assert_non_null(
-		strstr(seen.text, "kernel gathers: all 64 resident blocks have only waited for 0.03 s, and 6 blocks have not started"));
+		strstr(seen.text, "kernel gathers: for 0.03 s all 64 resident blocks have only waited, and 6 blocks have not started"));
 	__atomic_store_n(flag + 1, 7, __ATOMIC_RELEASE);
 	assert_int_equal(rig_finish(r, l), GPUL_EXEC_OK);
 	gpul_log_to(NULL, NULL);
