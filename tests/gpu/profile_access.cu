@@ -15,7 +15,7 @@
 		const size_t at = __cvta_generic_to_global((char *)p + (offset)); \
 		unsigned a = thread, b = thread, c = thread, d = thread; \
 		access; \
-		if (a + d == KEPT) \
+		if (a + b + c + d == KEPT) \
 			*p = a; \
 	}
 #define SHARED(name, offset, access) \
