@@ -24,7 +24,7 @@ const struct cli_variable cli_environment[] = {
 	{ "GPULOAD_SOFT_STRICT", "1: the software driver refuses the PTX that NVIDIA's ptxas refuses, with the reason on stderr" },
 	{ "GPULOAD_SOFT_LAZY",
 	  "1: the software driver parses and decodes each PTX function when it is first needed, 0: when the module is loaded (default: "
-	  "when first needed only for 1 MiB or more of linked PTX)" },
+	  "when first needed only for 1 MiB or more of linked PTX, and for 32 KiB or more in a fatbin that an earlier process has loaded)" },
 	{ "GPULOAD_SOFT_TOOLS",
 	  "tools that watch the kernels of a program on the software driver: memcheck, racecheck, synccheck, profile, trace ..., "
 	  "with options (NAME:KEY=VALUE,NAME ...); help lists them" },

@@ -1,4 +1,4 @@
-/* cache.h — caches the results of NVRTC, nvJitLink and the software driver's linker on disk.
+/* cache.h — caches on disk the results of NVRTC, nvJitLink and the software driver's linker, and what that driver knows of large images.
  *
  *     $GPULOAD_CACHE, else $XDG_CACHE_HOME/gpuload, else ~/.cache/gpuload
  *         ab/cdef...   one file per result, named by the digest of everything it depends on
