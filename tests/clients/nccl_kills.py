@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """nccl_kills.py — kill ranks of NCCL from PyPI during all-reduces: the other ranks must notice it, abort, and still use their GPUs.
 
-    python3 tests/clients/nccl_kills.py [--kills 200] [--seed 1] [--first K]
+    python3 tests/clients/nccl_kills.py [--kills 200] [--seed 1] [--first K] [--transport NAME]
 
 The seed and k determine kill k: its number of ranks, algorithm, protocol, transport, size, victim and delay; `--first K --kills 1` repeats
 one kill.  Each rank is a process of programs/nccl_survivor.c.  The victim gets SIGKILL up to half a second after the initialisation.  The
@@ -18,6 +18,7 @@ TRANSPORTS = {
     "host memory": {"NCCL_P2P_DISABLE": "1", "NCCL_CUMEM_HOST_ENABLE": "1"},   # host memory from cuMemCreate
     "NET": {"NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1"},   # sockets
 }
+BY_PLUGIN = "plug-in"   # as NET, but NCCL's network is gpuload's send path; only with --transport
 WAYS = [(a, p, t) for a in ("Ring", "Tree") for p in ("LL", "LL128", "Simple") for t in TRANSPORTS] + 4 * [("NVLS", "Simple", "P2P")]
 SIZES = (1000, 30000, 300000)
 LONGEST_DELAY_S = 0.5
@@ -27,18 +28,23 @@ N_SHORT = 6
 class Kill:
     """The random parameters of one kill, which depend only on the seed and k."""
 
-    def __init__(self, seed, k):
+    def __init__(self, seed, k, transport):
         r = random.Random(f"{seed}/{k}")
         self.k, self.n = k, r.choice((2, 2, 4))
         self.algorithm, self.protocol, self.transport = r.choice(WAYS)
+        if transport:
+            self.algorithm, self.transport = r.choice(("Ring", "Tree")), transport
         self.count, self.victim, self.delay_s = r.choice(SIZES), r.randrange(self.n), r.uniform(0, LONGEST_DELAY_S)
 
     def __str__(self):
         return (f"kill {self.k}: rank {self.victim} of {self.n} after {1000 * self.delay_s:.0f} ms, "
                 f"{self.algorithm} {self.protocol} {self.transport}, {self.count} floats")
 
-    def environment(self):
-        return {"NCCL_ALGO": f"allreduce:{self.algorithm.lower()}", "NCCL_PROTO": self.protocol, **TRANSPORTS[self.transport]}
+    def environment(self, build):
+        env = {"NCCL_ALGO": f"allreduce:{self.algorithm.lower()}", "NCCL_PROTO": self.protocol}
+        if self.transport == BY_PLUGIN:
+            return {**env, **TRANSPORTS["NET"], "NCCL_NET_PLUGIN": f"{build}/stage/lib/libnccl-net-gpuload.so"}
+        return {**env, **TRANSPORTS[self.transport]}
 
 
 class Rank:
@@ -195,6 +201,7 @@ def main():
     a.add_argument("--kills", type=int, default=200, metavar="N")
     a.add_argument("--seed", type=int, default=1)
     a.add_argument("--first", type=int, default=0, metavar="K", help="number of the first kill (default: 0)")
+    a.add_argument("--transport", choices=(*TRANSPORTS, BY_PLUGIN), help="transport of all kills (default: a random one, but not the plug-in)")
     a.set_defaults(limit=120)
     args = client.begin(a)
     library, cuda = nccl.find_nccl(args)
@@ -203,8 +210,8 @@ def main():
         os.makedirs(f"{args.work}/{folder}", exist_ok=True)
     results, counts = client.Results(), collections.Counter()
     for k in range(args.first, args.first + (N_SHORT if args.short else args.kills)):
-        kill = Kill(args.seed, k)
-        why = run_kill(args, program, kill, {**nccl.environment(library, cuda), "TMPDIR": f"{args.work}/tmp", **kill.environment()}, counts)
+        kill = Kill(args.seed, k, args.transport)
+        why = run_kill(args, program, kill, {**nccl.environment(library, cuda), "TMPDIR": f"{args.work}/tmp", **kill.environment(args.build)}, counts)
         results.add(str(kill), "failed" if why else "passed", why)
         if not why:
             print(kill, flush=True)
