@@ -29,7 +29,8 @@ static int64_t greater(int64_t a, int64_t b)
 
 /* ---- the tracks ------------------------------------------------------------------------------------------------- */
 
-/* Return the latest possible time at which a trigger was stored: the kernel reads its clock after the store, maybe even after the pop. */
+/* Return the latest time at which a trigger can have been stored.  The kernel reads its clock after the store, possibly after the proxy has
+ * popped the trigger, so the earlier of the two times counts. */
 static int64_t stored(const struct fifo_trace_trigger *of)
 {
 	return lesser(of->pushed, of->popped);

@@ -78,7 +78,7 @@ static result get_properties(int device, properties *out)
 static struct end *new_end(int fd)
 {
 	struct end *e = calloc(1, sizeof *e);
-	const int on = 1, n_bytes = 1 << 18; /* a fixed size: the same on every machine */
+	const int on = 1, n_bytes = 1 << 18; /* socket buffers; the default differs between machines */
 
 	if (!e)
 		return NULL;

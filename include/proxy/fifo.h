@@ -194,8 +194,8 @@ gpul_status gpul_fifo_hold_lifeline(gpul_fifo *f, gpul_error *err);
  * Errors  gpul_lifeline_hold()'s */
 gpul_status gpul_fifo_gpu_hold_lifeline(gpul_fifo_gpu *g, gpul_error *err);
 
-/* True if the process with the other end has died since this end was opened or reset, or since its proxy was started.
- * False if that process holds no lifeline.  A proxy's thread checks this itself.  Any thread may call. */
+/* Return whether the process with the other end has died after this end was opened, after its last reset, and after the start of its proxy.
+ * False if that process does not hold a lifeline.  While a proxy runs, its thread checks this.  Any thread may call. */
 bool gpul_fifo_peer_died(const gpul_fifo *f);
 bool gpul_fifo_gpu_peer_died(const gpul_fifo_gpu *g);
 

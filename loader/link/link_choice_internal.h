@@ -5,7 +5,7 @@
 #include "loader/choose/choose_internal.h"
 #include "loader/link/link.h"
 
-/* Link all images for which gpul_choice_links() is true; gpul_link() fills in out; release it with gpul_linked_free(). */
+/* Link all images for which gpul_choice_links() is true.  Fills in *out as gpul_link() does; release it with gpul_linked_free(). */
 gpul_status gpul_link_choice(const gpul_choice *c, gpul_linked *out, gpul_error *err);
 
 #endif

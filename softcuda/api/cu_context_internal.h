@@ -4,7 +4,7 @@
 
 #include "softcuda/api/base/cu_state_internal.h"
 
-/* The CU_CTX_* flags that are accepted: how threads wait (CU_CTX_SCHED_*), and CU_CTX_MAP_HOST. */
+/* The CU_CTX_* flags that are accepted; all others are refused. */
 enum {
 	CONTEXT_FLAGS = CU_CTX_SCHED_MASK | CU_CTX_MAP_HOST | CU_CTX_LMEM_RESIZE_TO_MAX | CU_CTX_SYNC_MEMOPS,
 };

@@ -15,7 +15,8 @@ enum { /* numbers instead of names, because <cuda.h> of CUDA 12.4 lacks one of t
        COREDUMP_FLAGS = 7,
 };
 
-/* The values for all contexts.  cuCoredumpSetAttribute, for one context, stores them here, too, because no core dumps are written. */
+/* The values, shared by all contexts.  cuCoredumpSetAttribute, which sets a value of one context, also stores it here: core dumps are not
+ * written, so separate values would have no effect. */
 static bool switches[N_ATTRIBUTES] = { [COREDUMP_TRIGGER_HOST] = true };
 static char file[TEXT_BYTES], trigger[TEXT_BYTES];
 static int content_flags;

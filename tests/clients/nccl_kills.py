@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """nccl_kills.py — kill ranks of NCCL from PyPI during all-reduces: the other ranks must notice it, abort, and still use their GPUs.
 
-    python3 tests/clients/nccl_kills.py [--kills 200] [--seed 1] [--first K] [--transport NAME]
+    python3 tests/clients/nccl_kills.py [--kills 200] [--seed 1] [--first K] [--transport NAME] [--delay S]
 
 The seed and k determine kill k: its number of ranks, algorithm, protocol, transport, size, victim and delay; `--first K --kills 1` repeats
-one kill.  Each rank is a process of programs/nccl_survivor.c.  The victim gets SIGKILL up to half a second after the initialisation.  The
-script counts hangs (a survivor has not ended within the limit; its stacks are in WORK/logs), crashes, wrong results, and leftovers:
-processes, and files in /dev/shm and TMPDIR.  Files that NCCL itself leaves in /dev/shm are counted separately, and removed.
+one kill.  Each rank is a process of programs/nccl_survivor.c.  The victim gets SIGKILL up to half a second after the initialisation
+(--delay).  The script counts hangs (a survivor has not ended within the limit; its stacks are in WORK/logs), crashes, wrong results, and
+leftovers: processes, and files in /dev/shm and TMPDIR.  Files that NCCL itself leaves in /dev/shm are counted separately, and removed.
 """
 import collections, glob, os, random, re, shutil, signal, subprocess, sys, time
 
@@ -21,20 +21,19 @@ TRANSPORTS = {
 BY_PLUGIN = "plug-in"   # as NET, but NCCL's network is gpuload's send path; only with --transport
 WAYS = [(a, p, t) for a in ("Ring", "Tree") for p in ("LL", "LL128", "Simple") for t in TRANSPORTS] + 4 * [("NVLS", "Simple", "P2P")]
 SIZES = (1000, 30000, 300000)
-LONGEST_DELAY_S = 0.5
 N_SHORT = 6
 
 
 class Kill:
     """The random parameters of one kill, which depend only on the seed and k."""
 
-    def __init__(self, seed, k, transport):
+    def __init__(self, seed, k, transport, longest_delay_s):
         r = random.Random(f"{seed}/{k}")
         self.k, self.n = k, r.choice((2, 2, 4))
         self.algorithm, self.protocol, self.transport = r.choice(WAYS)
         if transport:
             self.algorithm, self.transport = r.choice(("Ring", "Tree")), transport
-        self.count, self.victim, self.delay_s = r.choice(SIZES), r.randrange(self.n), r.uniform(0, LONGEST_DELAY_S)
+        self.count, self.victim, self.delay_s = r.choice(SIZES), r.randrange(self.n), r.uniform(0, longest_delay_s)
 
     def __str__(self):
         return (f"kill {self.k}: rank {self.victim} of {self.n} after {1000 * self.delay_s:.0f} ms, "
@@ -202,6 +201,7 @@ def main():
     a.add_argument("--seed", type=int, default=1)
     a.add_argument("--first", type=int, default=0, metavar="K", help="number of the first kill (default: 0)")
     a.add_argument("--transport", choices=(*TRANSPORTS, BY_PLUGIN), help="transport of all kills (default: a random one, but not the plug-in)")
+    a.add_argument("--delay", type=float, default=0.5, metavar="S", help="latest kill, in seconds after the initialisation (default: 0.5)")
     a.set_defaults(limit=120)
     args = client.begin(a)
     library, cuda = nccl.find_nccl(args)
@@ -210,7 +210,7 @@ def main():
         os.makedirs(f"{args.work}/{folder}", exist_ok=True)
     results, counts = client.Results(), collections.Counter()
     for k in range(args.first, args.first + (N_SHORT if args.short else args.kills)):
-        kill = Kill(args.seed, k, args.transport)
+        kill = Kill(args.seed, k, args.transport, args.delay)
         why = run_kill(args, program, kill, {**nccl.environment(library, cuda), "TMPDIR": f"{args.work}/tmp", **kill.environment(args.build)}, counts)
         results.add(str(kill), "failed" if why else "passed", why)
         if not why:

@@ -68,7 +68,7 @@ static bool owner_refuses(struct fault *f, const struct child *owner, const stru
 	return strstr(n.text, "65534") || fault_failed(f, "the reason does not name the user: %.300s", n.text);
 }
 
-/* Make the folder accessible to all users: the owner must still refuse other users by their user id. */
+/* Make the folder and the socket accessible to all users, so that only the owning process, which checks the user id, refuses others. */
 static bool open_to_all(const struct fault *f, const char *path)
 {
 	return chmod(f->folder, 0777) == 0 && chmod(path, 0777) == 0;

@@ -19,9 +19,8 @@ static CUresult check_file(int fd, size_t bytes)
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || seals < 0 || (seals & NEEDED_SEALS) != NEEDED_SEALS)
 		return soft_refuse(CUDA_ERROR_UNKNOWN, "import: descriptor %d is not a sealed memfd: it could shrink", fd);
 	if (!bytes || bytes % VMM_GRANULARITY || st.st_size < 0 || (size_t)st.st_size != bytes)
-		return soft_refuse(CUDA_ERROR_UNKNOWN,
-				   "import: the name of descriptor %d gives a size of %zu bytes, but its file has %lld bytes", fd, bytes,
-				   (long long)st.st_size);
+		return soft_refuse(CUDA_ERROR_UNKNOWN, "import: descriptor %d was exported with %zu bytes, but its file has %lld bytes", fd,
+				   bytes, (long long)st.st_size);
 	if ((mode & O_ACCMODE) != O_RDWR)
 		return soft_refuse(CUDA_ERROR_UNKNOWN, "import: descriptor %d is not open for reading and writing", fd);
 	return CUDA_SUCCESS;

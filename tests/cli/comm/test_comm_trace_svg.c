@@ -146,7 +146,7 @@ static void a_trace_that_has_lost_events_shows_the_last_recorded_call(void **sta
 
 	(void)state;
 	add_calls(2);
-	ranks[1].n -= 5; /* drop the last call of the last block, and a part of the other block's last call */
+	ranks[1].n -= 5; /* drop block 1's last call, and the end of block 0's last call */
 	ranks[1].n_lost = 5;
 	svg = draw();
 	assert_int_equal(count(svg, "v14h"), 2 * RANKS * 2);
