@@ -201,6 +201,13 @@ class Kills(unittest.TestCase):
         self.assertEqual({(k.algorithm, k.protocol, k.transport) for k in kills}, set(nccl_kills.WAYS))
         self.assertEqual({(k.n, k.victim) for k in kills}, {(n, v) for n in (2, 4) for v in range(n)})
 
+    def test_a_transport_and_a_delay_may_be_given(self):
+        kills = [nccl_kills.Kill(1, k, nccl_kills.BY_PLUGIN, 4) for k in range(50)]
+        self.assertEqual({k.transport for k in kills}, {nccl_kills.BY_PLUGIN})
+        self.assertEqual({k.algorithm for k in kills}, {"Ring", "Tree"})   # NVLS needs no network
+        self.assertTrue(0.5 < max(k.delay_s for k in kills) <= 4)
+        self.assertEqual(kills[0].environment("B")["NCCL_NET_PLUGIN"], "B/stage/lib/libnccl-net-gpuload.so")
+
     def test_a_file_that_is_open_is_in_use(self):
         with tempfile.NamedTemporaryFile(dir="/dev/shm") as f:
             self.assertTrue(nccl_kills.in_use(f.name))

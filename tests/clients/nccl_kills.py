@@ -21,13 +21,14 @@ TRANSPORTS = {
 BY_PLUGIN = "plug-in"   # as NET, but NCCL's network is gpuload's send path; only with --transport
 WAYS = [(a, p, t) for a in ("Ring", "Tree") for p in ("LL", "LL128", "Simple") for t in TRANSPORTS] + 4 * [("NVLS", "Simple", "P2P")]
 SIZES = (1000, 30000, 300000)
+LONGEST_DELAY_S = 0.5
 N_SHORT = 6
 
 
 class Kill:
     """The random parameters of one kill, which depend only on the seed and k."""
 
-    def __init__(self, seed, k, transport, longest_delay_s):
+    def __init__(self, seed, k, transport=None, longest_delay_s=LONGEST_DELAY_S):
         r = random.Random(f"{seed}/{k}")
         self.k, self.n = k, r.choice((2, 2, 4))
         self.algorithm, self.protocol, self.transport = r.choice(WAYS)
@@ -201,7 +202,7 @@ def main():
     a.add_argument("--seed", type=int, default=1)
     a.add_argument("--first", type=int, default=0, metavar="K", help="number of the first kill (default: 0)")
     a.add_argument("--transport", choices=(*TRANSPORTS, BY_PLUGIN), help="transport of all kills (default: a random one, but not the plug-in)")
-    a.add_argument("--delay", type=float, default=0.5, metavar="S", help="latest kill, in seconds after the initialisation (default: 0.5)")
+    a.add_argument("--delay", type=float, default=LONGEST_DELAY_S, metavar="S", help="latest kill, in seconds after the initialisation (default: %(default)s)")
     a.set_defaults(limit=120)
     args = client.begin(a)
     library, cuda = nccl.find_nccl(args)
