@@ -38,11 +38,16 @@ static const struct choice many_copy[] = {
 };
 /* Send and receive through channels in device memory.  LL sends its head as one more pack: 288 threads move the 4 KiB of a block and
  * this pack at once. */
+/* clang-format off */
 static const struct choice channels[] = {
-	{ 4 << 10, GPUL_COMM_DIRECT, GPUL_COMM_LL, 1, 288 },    { 64 << 10, GPUL_COMM_DIRECT, GPUL_COMM_LL, 8, 288 },
-	{ 128 << 10, GPUL_COMM_DIRECT, GPUL_COMM_LL, 16, 512 }, { 4 << 20, GPUL_COMM_DIRECT, GPUL_COMM_LL128, 16, 512 },
+	{ 4 << 10, GPUL_COMM_DIRECT, GPUL_COMM_LL, 1, 288 },
+	{ 64 << 10, GPUL_COMM_DIRECT, GPUL_COMM_LL, 8, 288 },
+	{ 128 << 10, GPUL_COMM_DIRECT, GPUL_COMM_LL, 16, 512 },
+	{ 4 << 20, GPUL_COMM_DIRECT, GPUL_COMM_LL128, 16, 512 },
 	{ MOST, GPUL_COMM_DIRECT, GPUL_COMM_SIMPLE, 32, 512 },
 };
+/* clang-format on */
+/* The same in host memory. */
 static const struct choice host_channels[] = {
 	{ 8 << 10, GPUL_COMM_DIRECT, GPUL_COMM_LL, 1, 256 },
 	{ 256 << 10, GPUL_COMM_DIRECT, GPUL_COMM_LL, 4, 512 },
