@@ -12,7 +12,6 @@
 
 #include "core/cache/cache.h"
 #include "core/thread/parallel.h"
-#include "core/thread/thread.h"
 
 enum { LEVEL = 1 /* compression level of zstd: PTX becomes 5 times smaller, at 400 MB/s */, PART_BYTES = 4 << 20 };
 
@@ -74,10 +73,11 @@ static void unpack(struct part *p)
 /* Find the parts in n stored bytes.  False: gpul_cache_store_text() did not write these bytes. */
 static bool find_parts(struct packing *k, char *stored, size_t n)
 {
-	char *at = stored + (k->n + 1) * sizeof(uint64_t);
+	char *at;
 
 	if (n / sizeof(uint64_t) < k->n + 1)
 		return false;
+	at = stored + (k->n + 1) * sizeof(uint64_t);
 	for (size_t i = 0; i < k->n; i++) {
 		uint64_t bytes;
 

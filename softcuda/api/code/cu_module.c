@@ -63,7 +63,8 @@ CUresult soft_parse_ptx(const char *text, size_t text_bytes, const char *name, g
 	return st == GPUL_EUNSUPPORTED ? CUDA_ERROR_UNSUPPORTED_PTX_VERSION : st ? load_result(st) : CUDA_SUCCESS;
 }
 
-/* Returns true if bodies must be parsed and decoded later, when needed.  GPULOAD_SOFT_LAZY=1 does so for all PTX, for tests; 0 for none. */
+/* Returns true if bodies must be parsed and decoded later, when needed.  GPULOAD_SOFT_LAZY=1 does so for all PTX, for tests; 0 for none.
+ * is_known: the attributes of its kernels were in the cache. */
 static bool parses_later(const struct soft_image *image, bool is_known)
 {
 	const char *wish = secure_getenv("GPULOAD_SOFT_LAZY"), *strict = secure_getenv("GPULOAD_SOFT_STRICT");
@@ -72,7 +73,7 @@ static bool parses_later(const struct soft_image *image, bool is_known)
 		return false;
 	if (wish && (!strcmp(wish, "0") || !strcmp(wish, "1")))
 		return *wish == '1';
-	return is_known || (image->is_valid && image->text_bytes >= LEAST_LATER);
+	return image->is_valid && (is_known || image->text_bytes >= LEAST_LATER);
 }
 
 /* Copy the text, unless the image already owns it. */
@@ -106,7 +107,7 @@ static CUresult parse_image(struct soft_image *image, bool is_known, const struc
 	gpul_error err = { 0 };
 	CUresult r;
 
-	if (later && (is_known || image->is_valid) && parse_heads(image, p))
+	if (later && image->is_valid && parse_heads(image, p))
 		return CUDA_SUCCESS;
 	r = soft_parse_ptx(image->text, image->text_bytes, p->name, &whole, &err);
 	if (r)
@@ -163,7 +164,7 @@ CUresult soft_code_create(struct soft_image *image, const char *name, const stru
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	p->refs = 1;
 	snprintf(p->name, sizeof p->name, "%s", name);
-	(void)soft_known_find(key, &known, &n_known);
+	image->is_valid |= soft_known_find(key, &known, &n_known);
 	r = parse_image(image, known, log, p);
 	if (!r)
 		r = check_version(p->module, log);
