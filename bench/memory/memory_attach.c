@@ -174,8 +174,8 @@ static gpul_status receive_ready(const struct memory_owner *o, struct ready *r, 
 	return GPUL_OK;
 }
 
-/* A driver table whose functions call `inner` and add up the time of the calls; a row of the table shows the remaining time of an
- * attach as "the CPU's part". */
+/* A driver table whose functions call `inner` and add up the time of the calls.  The benchmark subtracts this sum from the time of an
+ * attach, and prints the rest as "outside the driver". */
 static const gpul_driver *inner;
 static uint64_t inner_ns;
 
@@ -272,8 +272,8 @@ static gpul_status measure_attach(const struct memory_bench *b, const char *name
 gpul_status memory_attach(struct memory_bench *b, struct memory_owner *o, gpul_error *err)
 {
 	static const char *const names[N_KINDS][3] = {
-		{ "attach: device (bare: import, map)", "attach: device, the CPU's part", "attach: device, undone" },
-		{ "attach: host-numa (bare: import, map)", "attach: host-numa, the CPU's part", "attach: host-numa, undone" },
+		{ "attach: device (bare: import, map)", "attach: device, outside the driver", "attach: device, undone" },
+		{ "attach: host-numa (bare: import, map)", "attach: host-numa, outside the driver", "attach: host-numa, undone" },
 	};
 	static struct times t;
 	int fds[N_KINDS] = { -1, -1 };

@@ -37,16 +37,17 @@ void slots_told(struct sim *s, struct end *e, const gpul_rdma_op *op)
 		if (t->is_told && t->sequence == slot.sequence)
 			continue; /* this slot was sent before */
 		if (slot.sequence != r->told + 1)
-			wrong(s, "%c: slot %u is told behind slot %u", "AB"[e->index], slot.sequence, r->told);
+			wrong(s, "%c: slot %u is granted after slot %u", "AB"[e->index], slot.sequence, r->told);
 		if (t->is_told && !t->full && !t->returned)
-			wrong(s, "%c: slot %u is told before slot %u has arrived", "AB"[e->index], slot.sequence, t->sequence);
+			wrong(s, "%c: slot %u is granted before slot %u has arrived", "AB"[e->index], slot.sequence, t->sequence);
 		new.sequence = r->told = slot.sequence;
 		new.room = slot.bytes;
 		new.ends = slot.order >> 24 & 1;
 		if ((uint16_t)slot.order == (uint16_t)r->message)
 			new.segment = r->segment + 1;
 		else if ((uint16_t)slot.order != (uint16_t)++r->message)
-			wrong(s, "%c: slot %u is not of message %u or the one behind it", "AB"[e->index], slot.sequence, r->message - 1);
+			wrong(s, "%c: slot %u belongs neither to message %u nor to the next one", "AB"[e->index], slot.sequence,
+			      r->message - 1);
 		new.message = r->message;
 		r->segment = new.segment;
 		new.returned = message_of(e, new.message)->has_last &&new.segment > message_of(e, new.message)->last;
@@ -126,8 +127,8 @@ void give_event(struct sim *s, struct end *e, const gpul_rdma_event *v)
 
 	gpul_rdma_link_event(e->link, v);
 	if (judged && right != !gpul_rdma_link_failed(e->link)->status)
-		wrong(s, "%c: the link takes an arrival for %s: queue pair %u, slot %u, %u bytes%s: %s", "AB"[e->index],
-		      right ? "wrong" : "right", v->qp, GPUL_RDMA_IMM_SLOT(v->imm), GPUL_RDMA_IMM_BYTES(v->imm),
+		wrong(s, "%c: the link treats an arrival as %s: queue pair %u, slot %u, %u bytes%s: %s", "AB"[e->index],
+		      right ? "invalid" : "valid", v->qp, GPUL_RDMA_IMM_SLOT(v->imm), GPUL_RDMA_IMM_BYTES(v->imm),
 		      GPUL_RDMA_IMM_LAST(v->imm) ? ", last" : "", gpul_rdma_link_failed(e->link)->what);
 }
 
