@@ -46,7 +46,7 @@ struct calls_type {
 	const struct calls_field *fields;       /* fields of a CALLS_STRUCT */
 };
 
-/* is_kernel: the field contains the handle of a kernel */
+/* A field of a CALLS_STRUCT.  is_kernel: the field contains the handle of a kernel. */
 struct calls_field {
 	const char *name;
 	const struct calls_type *type;
@@ -91,7 +91,7 @@ static inline size_t calls_words(const struct calls_type *type)
 /* Return the number of elements of a captured array parameter, at most `most`.  words: the arguments of the call. */
 size_t calls_elements(const struct calls_row *row, size_t param, const uint64_t *words, size_t most);
 
-/* Return the row of the call with this symbol; NULL: there is none. */
+/* Return the entry of calls_rows with this symbol; NULL: there is none. */
 const struct calls_row *calls_find(const char *symbol);
 
 #endif

@@ -11,19 +11,34 @@
 
 #define MOST UINT64_MAX
 
-/* Two ranks that communicate through device memory.  The limits come from experiments with other kernels on two H200s with NVLink;
- * `gpuload comm tune` measures these kernels. */
+/* Two ranks that communicate through device memory, as `gpuload comm tune` measured on two H200s with NVLink. */
+/* clang-format off */
 static const struct choice pair_reduction[] = {
-	{ 2 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 1, 128 },   { 8 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 8, 256 },
-	{ 32 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 16, 256 }, { 256 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 32, 256 },
-	{ MOST, GPUL_COMM_DIRECT, GPUL_COMM_SIMPLE, 64, 512 },
+	{ 2 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 1, 128 },
+	{ 8 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 8, 256 },
+	{ 32 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 16, 256 },
+	{ 128 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 32, 256 },
+	{ 256 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 32, 512 },
+	{ 2 << 20, GPUL_COMM_RING, GPUL_COMM_LL128, 32, 288 },
+	{ MOST, GPUL_COMM_DIRECT, GPUL_COMM_SIMPLE, 32, 512 },
 };
 static const struct choice pair_copy[] = {
 	{ 2 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 1, 128 },
 	{ 32 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 8, 256 },
-	{ 256 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 32, 256 },
+	{ 64 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 32, 256 },
+	{ 256 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 32, 512 },
+	{ 2 << 20, GPUL_COMM_RING, GPUL_COMM_LL128, 32, 288 },
 	{ MOST, GPUL_COMM_DIRECT, GPUL_COMM_SIMPLE, 32, 512 },
 };
+static const struct choice pair_broadcast[] = {
+	{ 2 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 1, 128 },
+	{ 32 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 8, 256 },
+	{ 64 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 32, 256 },
+	{ 256 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 32, 512 },
+	{ 8 << 20, GPUL_COMM_RING, GPUL_COMM_LL128, 32, 512 },
+	{ MOST, GPUL_COMM_RING, GPUL_COMM_SIMPLE, 16, 512 },
+};
+/* clang-format on */
 /* More than two ranks that communicate through device memory: one-shot sends each byte n - 1 times, so it is used only for smaller
  * sizes. */
 static const struct choice many_reduction[] = {
@@ -56,7 +71,9 @@ static const struct choice host_channels[] = {
 };
 static const struct choice alltoall[] = {
 	{ 4 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 1, 256 },
-	{ 128 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 16, 256 },
+	{ 64 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 16, 256 },
+	{ 128 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 16, 512 },
+	{ 512 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 32, 512 },
 	{ MOST, GPUL_COMM_DIRECT, GPUL_COMM_SIMPLE, 32, 512 },
 };
 /* Ranks that communicate through host memory: a step takes longer there, and a tree of 8 ranks has fewer steps than a ring. */
@@ -161,7 +178,7 @@ static const struct choice *built_in(const gpul_comm *c, gpul_comm_call call)
 		return call == GPUL_COMM_ALLREDUCE && c->n_ranks >= 8 ? many_host : host;
 	if (c->n_ranks > 2)
 		return info->reduces ? many_reduction : many_copy;
-	return info->reduces ? pair_reduction : pair_copy;
+	return info->reduces ? pair_reduction : call == GPUL_COMM_BROADCAST ? pair_broadcast : pair_copy;
 }
 
 /* ---- a measured table ------------------------------------------------------------------------------------- */
@@ -412,10 +429,11 @@ gpul_comm_plan gpul_comm_plan_for(const gpul_comm *c, gpul_comm_call call, size_
 	}
 	if (plan.n_blocks > c->sizes.n_blocks)
 		plan.n_blocks = c->sizes.n_blocks;
-	if (plan.algo != GPUL_COMM_ONE_SHOT) { /* a direct kernel falls back to a ring if some rank's buffer is in no window */
-		plan.n_threads = plan.n_threads < GPUL_COMM_MIN_THREADS ? GPUL_COMM_MIN_THREADS : plan.n_threads;
-		plan.n_threads = plan.n_threads > GPUL_COMM_MAX_THREADS ? GPUL_COMM_MAX_THREADS : plan.n_threads;
-	}
+	/* a direct kernel falls back to a ring if some rank's buffer is in no window, so it has enough threads for a ring */
+	if (plan.algo != GPUL_COMM_ONE_SHOT && plan.n_threads < GPUL_COMM_MIN_THREADS)
+		plan.n_threads = GPUL_COMM_MIN_THREADS;
+	if (plan.n_threads > GPUL_COMM_MAX_THREADS)
+		plan.n_threads = GPUL_COMM_MAX_THREADS;
 	return plan;
 }
 

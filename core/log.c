@@ -78,7 +78,7 @@ void gpul_log(gpul_log_level level, const char *module, const char *fmt, ...)
 	show_line(level, module, line);
 }
 
-/* ---- mistakes ---------------------------------------------------------------------------------------- */
+/* ---- mistakes of programs ------------------------------------------------------------------------------ */
 
 static pthread_mutex_t mistakes_lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t mistakes[MOST_MISTAKES]; /* hashes of the mistakes that have been logged */

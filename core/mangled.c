@@ -5,7 +5,7 @@
  * A name of 300 characters can demangle to gigabytes, and __cxa_demangle has no limit.  This parser reads the name as the demangler
  * does, but computes lengths instead of text: a back reference has the length of the part that it refers to.
  *
- * Grammar: the Itanium C++ ABI, 5.1, as far as it affects the length; an unknown construct adds a few bytes.  For the 25,000 names
+ * Grammar: the Itanium C++ ABI, 5.1, without the details that do not affect the length; an unknown construct adds a few bytes.  For the 25,000 names
  * of CUDA 13.0's libraries the estimate was 0.72 to 2.4 times the true length. */
 #include "core/mangled_internal.h"
 
@@ -31,7 +31,7 @@ static uint64_t saturating_add(uint64_t a, uint64_t b)
 	return a + b < MAX_LENGTH ? a + b : MAX_LENGTH;
 }
 
-/* Store the length of a part, to which S_ may refer later; return the length. */
+/* Store the length of a part of the name, to which a substitution (S_) may refer later; return the length. */
 static uint64_t add_part(walk *w, uint64_t length)
 {
 	if (w->n_parts < MAX_PARTS)

@@ -49,8 +49,8 @@ static uint32_t sigma1(uint32_t x)
 	return rotr(x, 17) ^ rotr(x, 19) ^ x >> 10;
 }
 
-/* Do step i of 6.2.2.  In the standard, each step moves a to b, b to c and so on.  Here the values stay in place, and their index
- * changes: a has index -i mod 8, which is a constant after the loop is unrolled. */
+/* Do step i of FIPS 180-4, 6.2.2.  There, each step moves a to b, b to c and so on.  Here the values stay in place, and their
+ * index changes: a has index -i mod 8, which is a constant after the loop is unrolled. */
 static inline void do_round(uint32_t v[8], unsigned i, uint32_t kw)
 {
 	uint32_t *a = &v[-i & 7], *b = &v[(1 - i) & 7], *c = &v[(2 - i) & 7], *d = &v[(3 - i) & 7];
@@ -62,7 +62,7 @@ static inline void do_round(uint32_t v[8], unsigned i, uint32_t kw)
 	*h = t1 + big_sigma0(*a) + maj(*a, *b, *c);
 }
 
-/* 6.2.2: add one block of 64 bytes, read as big-endian words */
+/* FIPS 180-4, 6.2.2: add one block of 64 bytes, read as big-endian words */
 static void compress(uint32_t state[8], const unsigned char *block)
 {
 	uint32_t w[64], v[8];
@@ -135,7 +135,7 @@ static void compress_all(uint32_t state[8], const unsigned char *block, size_t n
 
 void gpul_sha256_begin(gpul_sha256 *s)
 {
-	/* 5.3.3: the first 32 bits of the fractional parts of the square roots of the first 8 primes */
+	/* FIPS 180-4, 5.3.3: the first 32 bits of the fractional parts of the square roots of the first 8 primes */
 	static const uint32_t start[8] = {
 		0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19,
 	};
@@ -166,7 +166,7 @@ void gpul_sha256_add(gpul_sha256 *s, const void *bytes, size_t n_bytes)
 		memcpy(s->block, at + n_bytes / BLOCK_BYTES * BLOCK_BYTES, n_bytes % BLOCK_BYTES);
 }
 
-/* 5.1.1: pad the last block with a single 1 bit, zeros, and the length in bits. */
+/* FIPS 180-4, 5.1.1: pad the last block with a single 1 bit, zeros, and the length in bits. */
 void gpul_sha256_end(gpul_sha256 *s, unsigned char digest[GPUL_SHA256_BYTES])
 {
 	static const unsigned char padding[64] = { 0x80 };

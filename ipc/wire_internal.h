@@ -36,7 +36,7 @@ struct wire_head {
 _Static_assert(sizeof(struct wire_head) == 8, "as drawn");
 
 enum { WIRE_ATTACH = 1, WIRE_QUERY = 2 };
-/* the other bits of `can` are 1 << gpul_mem_kind */
+/* Bits of wire_hello.can, besides 1 << gpul_mem_kind for each kind of memory that the process can map. */
 enum { WIRE_CAN_FABRIC = 1 << 16, WIRE_CAN_EVENT = 1 << 17 };
 
 /* 0      8        12          16      20       24        40       48          52   56      312

@@ -6,7 +6,7 @@
 
 #define ANY_KIND GPUL_MEM_AUTO
 
-/* Advice for an error with a kind of memory; gpul_cu_advice() gives advice for an error with all kinds. */
+/* Advice for a driver error, by the kind of memory; gpul_cu_advice() has the advice that does not depend on the kind. */
 static const struct {
 	gpul_mem_kind kind;
 	CUresult code;

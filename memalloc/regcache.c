@@ -57,7 +57,7 @@ static bool spans_overlap(const struct span *a, const struct span *b)
 	return a->start < b->end && b->start < a->end;
 }
 
-/* ---- the array --------------------------------------------------------------------------- */
+/* ---- the sorted array of regions ---------------------------------------------------------- */
 
 /* Count the regions that start at or before an address.  No branch depends on the comparisons, because
  * with random addresses half of the branches would be mispredicted. */
@@ -157,7 +157,7 @@ static void forget_region(gpul_regcache *c, size_t i, struct region_list *unused
 	}
 }
 
-/* ---- work: ops that run without the lock ------------------------------------------------- */
+/* ---- work: calls of reg() and dereg(), which run without the lock ------------------------- */
 
 static bool is_free(const gpul_regcache *c, const struct span *s)
 {
@@ -237,7 +237,7 @@ static void trim_idle(gpul_regcache *c, size_t limit_bytes)
 	}
 }
 
-/* ---- a miss ------------------------------------------------------------------------------ */
+/* ---- a miss: no region covers the bytes --------------------------------------------------- */
 
 static gpul_status refuse_overlap(const struct span *want, const struct region *r, gpul_error *err)
 {

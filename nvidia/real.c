@@ -78,7 +78,7 @@ static bool visit_wheels(const struct search *s, const char *site_packages)
 	return false;
 }
 
-/* ---- Python ---------------------------------------------------------------------------------- */
+/* ---- folders of Python packages ---------------------------------------------------------------- */
 
 struct packages {
 	const struct search *search;
@@ -131,7 +131,7 @@ static bool visit_python(const struct search *s)
 	       (conda && *conda && visit_toolkit(s, conda));
 }
 
-/* ---- the other places ------------------------------------------------------------------------ */
+/* ---- LD_LIBRARY_PATH, and cuda-wheels in parent folders --------------------------------------- */
 
 static bool visit_list(const struct search *s, const char *list)
 {

@@ -165,7 +165,7 @@ free_p:
 	return st;
 }
 
-/* ---- while it runs --------------------------------------------------------------- */
+/* ---- while the thread runs -------------------------------------------------------- */
 
 static void wake_thread(gpul_proxy *p)
 {

@@ -42,7 +42,7 @@ static gpul_status try_plan(struct comm_rank *r, const struct comm_tuning *t, co
 static gpul_status find_best(struct comm_rank *r, const struct comm_tuning *t, const struct comm_shape *s, struct best *best,
 			     gpul_error *err)
 {
-	static const unsigned blocks[] = { 1, 2, 4, 8, 16, 32, 64 }, threads[] = { 64, 96, 128, 256, 512, 1024 };
+	static const unsigned blocks[] = { 1, 2, 4, 8, 16, 32, 64 }, threads[] = { 64, 96, 128, 256, 288, 512 };
 	const bool interprets = r->drv->interprets;
 	gpul_status st = GPUL_OK;
 

@@ -2,7 +2,8 @@
  *
  *     {u64 text_bytes; u64 bytes of each stored part; the parts}
  *
- * A part is PART_BYTES of the text, the last one less; it is compressed with zstd if gpuload was built with it and it becomes smaller. */
+ * A part has PART_BYTES of the text; the last part may have fewer.  It is compressed if gpuload was built with zstd and that makes it
+ * smaller. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,9 +17,9 @@
 enum { LEVEL = 1 /* compression level of zstd: PTX becomes 5 times smaller, at 400 MB/s */, PART_BYTES = 4 << 20 };
 
 struct part {
-	char *text; /* its place in the text */
+	char *text; /* start of the part in the text */
 	size_t text_bytes;
-	char *stored; /* its place in the stored bytes */
+	char *stored; /* start of the part in the stored bytes */
 	size_t stored_bytes, room;
 	bool failed;
 };
@@ -169,7 +170,7 @@ void gpul_cache_store_text(const gpul_cache_key *key, const char *text, size_t t
 			k.parts[i].room = room;
 		}
 		work_in_parallel(&k);
-		for (size_t i = 0; i < k.n; i++) { /* close the gaps */
+		for (size_t i = 0; i < k.n; i++) { /* move the parts together, because each may be smaller than its room */
 			const uint64_t n = k.parts[i].stored_bytes;
 
 			memcpy(bytes + (i + 1) * sizeof n, &n, sizeof n);

@@ -23,7 +23,7 @@ typedef struct gpul_bell {
 /* A thread's record of the latest ring that it has noticed.  Ready to use when all bytes are 0. */
 typedef struct gpul_bell_ear {
 	uint32_t heard;
-	uint64_t since_ns; /* time at which the thread noticed the ring (gpul_clock_ns()) */
+	uint64_t since_ns; /* time of gpul_clock_ns() at which the thread noticed the latest gpul_bell_ring() */
 } gpul_bell_ear;
 
 /* time without a ring after which the bell is quiet */

@@ -21,7 +21,7 @@ extern "C" {
 typedef enum gpul_life {
 	GPUL_LIFE_NONE, /* no process holds the word, or its holder has released it */
 	GPUL_LIFE_HELD,
-	GPUL_LIFE_LOST, /* the holder has ended without releasing it */
+	GPUL_LIFE_LOST, /* the process that held the word has ended without releasing it */
 } gpul_life;
 
 typedef struct gpul_lifeline gpul_lifeline; /* opaque; the struct is defined in lifeline.c */

@@ -27,7 +27,7 @@ enum {
 	GPUL_COMM_MAX_BLOCKS = 64,
 	/* minimum number of threads of a block of the channel kernels: one warp moves data, one waits, one posts */
 	GPUL_COMM_MIN_THREADS = 96,
-	/* maximum number of threads of a block, except in one-shot kernels: kernels use up to 128 registers */
+	/* maximum number of threads of a block, because kernels use up to 128 registers (__launch_bounds__) */
 	GPUL_COMM_MAX_THREADS = 512,
 	GPUL_COMM_GREETING_WORDS = 8,
 	GPUL_COMM_MAX_WINDOWS = 64, /* limit of the allocations by gpul_comm_alloc() */
@@ -72,8 +72,8 @@ typedef struct gpul_comm_sizes {
 	uint32_t slot_bytes;    /* bytes of data in one slot of the protocol Simple; a multiple of 128 */
 	uint32_t ll_bytes;      /* bytes of one LL slot, half of which are data; a multiple of 128 */
 	uint32_t ll128_bytes;   /* bytes of one LL128 slot, 15/16 of which are data; a multiple of 128 */
-	uint32_t scratch_bytes; /* bytes of one rank in one half of the scratch memory; half of them are data; a multiple of 128 */
-	uint64_t data_at, ll_at, ll128_at; /* offsets in the slots of an inbox; data_at: of the first slot's data */
+	uint32_t scratch_bytes; /* bytes of one rank's part of one half of the scratch memory: LL words, so half are data; a multiple of 128 */
+	uint64_t data_at, ll_at, ll128_at; /* offsets in the memory of an inbox's slots: of the first slot's data for Simple, of the LL and the LL128 slots */
 	uint64_t slots_bytes;              /* bytes of the slots of one inbox; those from rank r for block b are at (r * n_blocks + b) *
 				       * slots_bytes */
 	uint64_t inboxes_at, outboxes_at;  /* offsets in the arena of all inboxes and outboxes, which are in the same order as the slots */
@@ -90,7 +90,7 @@ typedef struct gpul_comm_report {
 	int32_t peer;   /* the rank that the kernel waited for */
 	uint32_t block;
 	uint64_t step;            /* number of the step, or of the call */
-	uint64_t expected, found; /* for MISMATCH: numbers of bytes, or signatures of calls */
+	uint64_t expected, found; /* OTHER_SIZE: numbers of bytes; OTHER_CALL: signatures of calls; else unused */
 } gpul_comm_report;
 
 /* clang-format off */
@@ -123,9 +123,9 @@ typedef struct gpul_comm_peer {
 	unsigned char *their_desk;     /* start of the other rank's arena: this rank writes its greetings there */
 } gpul_comm_peer;
 
-/* What a rank's kernels remember of a channel between two calls. */
+/* The state of a channel that a rank's kernels keep between two calls. */
 typedef struct gpul_comm_steps {
-	uint64_t sent, credits; /* steps sent so far, and the receiver's `head` as read last: steps that it had freed */
+	uint64_t sent, credits; /* steps sent so far; the receiver's `head` as last read: the number of steps that the receiver has freed */
 	uint64_t received;      /* steps received so far */
 	uint64_t unused;
 } gpul_comm_steps;
@@ -160,10 +160,10 @@ typedef struct gpul_comm_view {
 	gpul_comm_sizes sizes;
 	uint64_t timeout_ns; /* time-out of each wait; 0: none */
 	gpul_comm_control *control;
-	uint64_t *calls;          /* for each block: the number of calls that have used the desk; between kernels, all entries are equal.
-				       * They are in memory right after the view, so that a kernel need not load this pointer first */
-	gpul_comm_steps *steps;   /* of each channel, indexed by block * GPUL_COMM_MAX_PEERS + rank; right after the `calls` of
-				       * GPUL_COMM_MAX_BLOCKS blocks, for the same reason */
+	uint64_t *calls;          /* for each block: the number of calls that have used greetings, goodbyes or scratch memory; equal in all
+				       * blocks between kernels.  The array follows the view in memory, so a kernel need not load this pointer */
+	gpul_comm_steps *steps;   /* state of each channel, indexed by block * GPUL_COMM_MAX_PEERS + rank.  The array follows `calls`, which
+				       * has GPUL_COMM_MAX_BLOCKS entries, so a kernel need not load this pointer either */
 	gpul_comm_trace *trace;   /* NULL: no trace is recorded */
 	uint32_t polls_per_check; /* number of polls between two checks of the abort word and the time (device/wait.cuh) */
 	uint32_t unused;
@@ -216,15 +216,15 @@ typedef struct gpul_comm_relay {
 	uint64_t finished; /* number of relayed items that blocks have finished, summed over the blocks */
 } gpul_comm_relay;
 
-/* One send or receive of a group.  Blocks first_block ... share it; block first_block + i uses the channel for block i.  Transfers
- * of one rank and direction have the same first_block, and run one after another. */
+/* One send or receive of a group.  The n_blocks blocks from first_block on perform it together: block first_block + i uses the
+ * channel of block i.  Transfers with the same rank and direction have the same first_block, and run one after another. */
 typedef struct gpul_comm_transfer {
 	uint64_t at, bytes;
 	uint64_t offset; /* offset of `at` in its window; COPY: the address to copy to */
 	uint32_t window; /* window that contains `at`; 0: `at` is in no window */
 	int32_t peer;
 	uint8_t kind;  /* a value of gpul_comm_transfer_kind */
-	uint8_t proto; /* gpul_comm_proto; like n_blocks, it depends only on bytes, so both sides have the same */
+	uint8_t proto; /* a value of gpul_comm_proto; it and n_blocks depend only on `bytes`, so both sides choose the same */
 	uint16_t n_blocks;
 	uint32_t first_block;
 } gpul_comm_transfer;

@@ -13,7 +13,8 @@ extern "C" {
 
 enum { GPUL_IPC_LOCK_BYTES = GPUL_IPC_PATH_BYTES + 8 };
 
-/* A name owned by this process while lock_fd is open: the kernel releases the lock when the process ends. */
+/* A name under which this process offers memory.  The process owns it while lock_fd is open; the kernel releases the lock when the
+ * process ends. */
 struct gpul_ipc_name {
 	char socket[GPUL_IPC_PATH_BYTES];
 	char lock[GPUL_IPC_LOCK_BYTES];

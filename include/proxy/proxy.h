@@ -108,8 +108,8 @@ gpul_status gpul_proxy_start(const gpul_proxy_desc *desc, gpul_proxy **out, gpul
 
 /** Wait until all FIFOs of the proxy are empty, with every trigger handled and released.
  *
- * A drain ends after a turn in which all FIFOs were empty and progress was not busy.  While kernels push, this may never
- * happen: call it after the kernels have ended.
+ * A drain ends after a turn of the loop in which all FIFOs were empty and the progress function did not set *busy.  While
+ * kernels push, this may never happen: call it after the kernels have ended.
  *
  * @p           a started proxy
  * @timeout_ms  < 0: no limit

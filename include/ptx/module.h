@@ -43,7 +43,7 @@ typedef enum gpul_ptx_operand_kind {
 	GPUL_PTX_OP_F32,     /* value.f32: a constant such as 0f3F800000 */
 	GPUL_PTX_OP_F64,     /* value.f64: 0d... or a decimal literal such as 1.5 */
 	GPUL_PTX_OP_SYMBOL,  /* ref_kind: a variable, parameter or function; value.i: byte offset added to it */
-	GPUL_PTX_OP_LABEL,   /* index: row of func->labels (also .branchtargets and .callprototype names) */
+	GPUL_PTX_OP_LABEL,   /* index: index in func->labels (also .branchtargets and .callprototype names) */
 	GPUL_PTX_OP_ADDRESS, /* [base + value.i]; child[0] is the base: REG, SYMBOL or INT (then value.i is 0);
 	                       * the other children: coordinates, as in [map, {x, y}] of textures and tensors */
 	GPUL_PTX_OP_VECTOR,  /* {a, b, ...}: the elements are the children */
@@ -54,11 +54,11 @@ typedef enum gpul_ptx_operand_kind {
 
 typedef enum gpul_ptx_ref_kind {
 	GPUL_PTX_REF_NONE,
-	GPUL_PTX_REF_MODULE_VAR, /* row of module->vars */
-	GPUL_PTX_REF_FUNC_VAR,   /* row of func->vars */
-	GPUL_PTX_REF_PARAM,      /* row of func->params */
-	GPUL_PTX_REF_RET,        /* row of func->rets */
-	GPUL_PTX_REF_FUNC,       /* index is the first row of module->funcs with that name; its .definition has the body */
+	GPUL_PTX_REF_MODULE_VAR, /* index in module->vars */
+	GPUL_PTX_REF_FUNC_VAR,   /* index in func->vars */
+	GPUL_PTX_REF_PARAM,      /* index in func->params */
+	GPUL_PTX_REF_RET,        /* index in func->rets */
+	GPUL_PTX_REF_FUNC,       /* index is the first index in module->funcs with that name; its .definition has the body */
 } gpul_ptx_ref_kind;
 
 typedef struct gpul_ptx_operand {
@@ -66,8 +66,8 @@ typedef struct gpul_ptx_operand {
 	uint8_t ref_kind;     /* for SYMBOL: a value of gpul_ptx_ref_kind */
 	bool negated;         /* the operand is written as !p or -x */
 	uint8_t selector;     /* gpul_ptx_selector: .x .y .z .w (vector registers), .b0 .. .b3 .h0 .h1 .b10 ... */
-	uint32_t index;       /* its meaning depends on kind; for SYMBOL: row of the table that ref_kind selects */
-	uint32_t first_child; /* for ADDRESS, VECTOR, PAIR, LIST: row of func->operands with the first child */
+	uint32_t index;       /* its meaning depends on kind; for SYMBOL: index in the table that ref_kind selects */
+	uint32_t first_child; /* for ADDRESS, VECTOR, PAIR, LIST: index in func->operands with the first child */
 	uint32_t n_children;
 	union {
 		int64_t i;
@@ -87,18 +87,18 @@ typedef struct gpul_ptx_inst {
 	uint16_t mods[GPUL_PTX_MAX_MODS]; /* gpul_ptx_mod, in the order of the text */
 	uint32_t guard;                   /* @p: flat register number of p; GPUL_PTX_NONE: no guard */
 	bool guard_negated;               /* true for @!p */
-	uint32_t first_operand;           /* row of func->operands; the other operands are in the next rows */
+	uint32_t first_operand;           /* index in func->operands; the other operands are in the next rows */
 	uint32_t line, column;            /* position in the PTX text, from 1 */
-	uint32_t loc;                     /* row of module->locs: the last .loc before it; or GPUL_PTX_NONE */
+	uint32_t loc;                     /* index in module->locs: the last .loc before it; or GPUL_PTX_NONE */
 } gpul_ptx_inst;
 
 typedef struct gpul_ptx_label {
 	gpul_ptx_str name;
 	uint32_t inst;  /* row of the instruction that follows the label; n_insts if there is none */
-	uint32_t scope; /* row of func->scopes */
+	uint32_t scope; /* index in func->scopes */
 	enum { GPUL_PTX_LABEL_CODE, GPUL_PTX_LABEL_BRANCHTARGETS, GPUL_PTX_LABEL_CALLTARGETS, GPUL_PTX_LABEL_CALLPROTOTYPE } kind;
-	uint32_t first_target, n_targets; /* for TARGETS: rows of func->operands, LABEL or SYMBOL */
-	uint32_t prototype;               /* for CALLPROTOTYPE: row of module->funcs (kind PROTOTYPE, no body) */
+	uint32_t first_target, n_targets; /* for TARGETS: indices in func->operands, LABEL or SYMBOL */
+	uint32_t prototype;               /* for CALLPROTOTYPE: index in module->funcs (kind PROTOTYPE, no body) */
 	uint32_t line;
 } gpul_ptx_label;
 
@@ -127,7 +127,7 @@ typedef struct gpul_ptx_init { /* one element of an initializer */
 	uint8_t ref_kind;           /* SYMBOL: MODULE_VAR or FUNC */
 	bool generic;               /* SYMBOL: true for generic(name) */
 	uint8_t mask_byte;          /* SYMBOL: the byte that a mask selects, 1 .. 8: 0xFF00(name) is 2; 0: no mask */
-	uint32_t index;             /* SYMBOL: row of the table of ref_kind; PROPERTY: gpul_ptx_str of its name */
+	uint32_t index;             /* SYMBOL: index in the table of ref_kind; PROPERTY: gpul_ptx_str of its name */
 	gpul_ptx_str property_word; /* PROPERTY: its value if that is a keyword; 0: the value is the number in i */
 	int64_t i;                  /* INT: value; SYMBOL: byte offset; F32 and F64: bits */
 } gpul_ptx_init;
@@ -152,9 +152,9 @@ typedef struct gpul_ptx_var { /* a variable or a parameter */
 	uint32_t ptr_align;           /* the N of .ptr ... .align N; 0: absent */
 	uint32_t align;               /* the N of .align N; 0: absent, the type has its natural alignment */
 	uint32_t n_dims;              /* number of array dimensions: 0 for a scalar, 2 for [2][3] */
-	uint32_t first_dim;           /* row of module->dims; a dimension of 0 is [] */
+	uint32_t first_dim;           /* index in module->dims; a dimension of 0 is [] */
 	uint64_t bytes;               /* element bytes x vector x all dimensions; 0 for [] without initializer */
-	uint32_t first_init, n_inits; /* rows of module->inits; n_inits is 0 without an initializer */
+	uint32_t first_init, n_inits; /* indices in module->inits; n_inits is 0 without an initializer */
 	uint32_t reg;                 /* if space is REG: flat register number */
 	uint32_t scope;
 	uint32_t attributes; /* GPUL_PTX_ATTRIBUTE_MANAGED, _UNIFIED */
@@ -166,12 +166,12 @@ typedef struct gpul_ptx_tuning { /* performance-tuning directives (.maxntid ...)
 	int64_t maxntid[3], reqntid[3], reqnctapercluster[3];
 	int64_t minnctapersm, maxnctapersm, maxnreg, maxclusterrank, abi_preserve, abi_preserve_control;
 	bool explicitcluster, noreturn, blocksareclusters;
-	uint32_t first_pragma, n_pragmas; /* rows of module->pragmas */
+	uint32_t first_pragma, n_pragmas; /* indices in module->pragmas */
 } gpul_ptx_tuning;
 
 typedef struct gpul_ptx_scope { /* a block { } in a body; the scope in row 0 is the body itself */
 	uint32_t parent;
-	uint32_t open, close; /* rows of func->items */
+	uint32_t open, close; /* indices in func->items */
 } gpul_ptx_scope;
 
 typedef struct gpul_ptx_item { /* one statement, in the order of the file; the printer prints these */
@@ -189,7 +189,7 @@ typedef struct gpul_ptx_item { /* one statement, in the order of the file; the p
 		GPUL_PTX_ITEM_SECTION,
 		GPUL_PTX_ITEM_ALIAS
 	} kind;
-	uint32_t index; /* row of the table that kind selects */
+	uint32_t index; /* index in the table that kind selects */
 } gpul_ptx_item;
 
 typedef enum gpul_ptx_func_kind {
@@ -202,7 +202,7 @@ typedef struct gpul_ptx_func {
 	gpul_ptx_str name;
 	uint8_t kind, linkage;
 	bool has_body;       /* false: only a declaration */
-	uint32_t definition; /* row of module->funcs with the body (this row if has_body), or NONE */
+	uint32_t definition; /* index in module->funcs with the body (this row if has_body), or NONE */
 	gpul_ptx_var *params, *rets, *vars;
 	uint32_t n_params, n_rets, n_vars;
 	gpul_ptx_regs *regs;

@@ -191,7 +191,7 @@ typedef enum gpul_ptx_mod {
 	GPUL_PTX_MODS(X)
 #undef X
 		GPUL_PTX_N_MODS,
-	GPUL_PTX_MOD_EXTRA = 0x1000 /* plus the row of module->extra_mods */
+	GPUL_PTX_MOD_EXTRA = 0x1000 /* plus the index in module->extra_mods */
 } gpul_ptx_mod;
 
 typedef enum gpul_ptx_special {

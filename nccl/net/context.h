@@ -32,7 +32,7 @@ gpul_status gpul_net_context_create(int traffic_class, gpul_net_context **out, g
 void gpul_net_context_hold(gpul_net_context *c);
 void gpul_net_context_release(gpul_net_context *c); /* accepts NULL */
 
-/** Get a device of the send path; the first call for it opens it.
+/** Get a device of the send path; the first call for a device opens it.
  *
  * @c       context
  * @device  index in the list of devices

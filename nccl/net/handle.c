@@ -35,7 +35,7 @@ void gpul_net_handle_write(const gpul_net_handle *handle, unsigned char out[GPUL
 	compute_check(out, out + CHECK_AT);
 }
 
-/* True if an address is a number, with a port. */
+/* True if an address consists of a numeric IP address and a port. */
 static bool is_number(const char *text)
 {
 	unsigned char number[sizeof(struct in6_addr)];

@@ -53,12 +53,12 @@ typedef struct gpul_nccl_config {
 	char *name;               /* name of the device, for messages */ \
 	char *pci_path;           /* path of the PCI device in /sys; NULL: not a PCI device */ \
 	uint64_t guid;            /* identifies the NIC's chip */ \
-	int pointers;             /* kinds of memory that can be registered */ \
+	int pointers;             /* kinds of memory that can be registered: bits GPUL_NCCL_HOST, ... */ \
 	int global_registrations; /* 1: a registration is valid for every connection */ \
 	int force_flush; \
 	int mbits; /* 10^6 bits per second */ \
 	int port; \
-	float latency; /* 0: NCCL's default */ \
+	float latency; /* in microseconds; 0: NCCL's default */ \
 	int max_connections; \
 	int max_recvs; \
 	int offload, offload_version; /* 0: the CPU drives the device, without offload */
@@ -91,7 +91,7 @@ static_assert(sizeof(gpul_nccl_properties_v12) == 128 && offsetof(gpul_nccl_prop
 typedef gpul_nccl_result gpul_nccl_init(void **context, uint64_t communicator, const gpul_nccl_config *config, gpul_nccl_logger *logger,
 					void *profiler);
 
-/* The functions of a connection: the same in all three versions. */
+/* The functions of a connection, which are the same in versions 10, 11 and 12 of NCCL's interface. */
 #define GPUL_NCCL_TRANSFERS \
 	gpul_nccl_result (*accept)(void *listener, void **receiver, void **offload); \
 	gpul_nccl_result (*register_memory)(void *end, void *at, size_t n_bytes, int kind, void **region); \

@@ -33,7 +33,7 @@ static const char *name_of(const struct calls_binding *b, size_t row)
 	return (const char *)b + b->rows[row].name;
 }
 
-/* Find the row of a function; -1: there is no wrapper. */
+/* Find the index of a function in the table of wrappers; -1: the function has no wrapper. */
 static long find_row(const struct calls_binding *b, const char *name)
 {
 	long low = 0, high = b->n_rows;

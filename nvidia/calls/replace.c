@@ -16,7 +16,8 @@ static bool is_per_thread(const char *symbol)
 	return n > 5 && (!strcmp(symbol + n - 5, "_ptsz") || !strcmp(symbol + n - 5, "_ptds"));
 }
 
-/* Return the row of the newest interface of a symbol for a CUDA version; n_calls_rows: none, or the table is older than the version. */
+/* Return the index in calls_rows of the newest interface of a symbol that a CUDA version has; n_calls_rows: there is none, or the table
+ * is older than that version. */
 static size_t choose_interface(const char *symbol, int version, bool per_thread)
 {
 	size_t best = n_calls_rows;
@@ -35,7 +36,8 @@ static size_t choose_interface(const char *symbol, int version, bool per_thread)
 	return best;
 }
 
-/* Return the row of the symbol that has this address; the name is compared, too, because several functions may have the same address. */
+/* Return the index in calls_rows of the function at this address, or n_calls_rows.  The name is compared, too, because several functions
+ * may have the same address. */
 static size_t find_address(const char *symbol, const void *function)
 {
 	size_t row = 0;

@@ -128,7 +128,7 @@ static int add_container(struct jl_link *l, const void *data, size_t bytes, cons
 	return r;
 }
 
-/* ---- all ------------------------------------------------------------------------------------- */
+/* ---- inputs of any type ---------------------------------------------------------------------- */
 
 int jl_real_type(int type, const void *data, size_t bytes)
 {

@@ -76,7 +76,7 @@ CALL(nvmlDeviceGetNvLinkVersion, void *handle, unsigned link, unsigned *version)
 	return r;
 }
 
-/* NVLinks here support accesses and atomic operations between devices, but none to system memory. */
+/* The software driver's NVLinks support accesses and atomic operations between devices, but not to system memory. */
 CALL(nvmlDeviceGetNvLinkCapability, void *handle, unsigned link, int capability, unsigned *has)
 {
 	int r = find_link(handle, link, has);
@@ -110,7 +110,7 @@ CALL(nvmlDeviceGetNvLinkRemotePciInfo_v2, void *handle, unsigned link, pci_info 
 	return SUCCESS;
 }
 
-/* The older form of the previous call, whose structure lacks the last field. */
+/* The older form of nvmlDeviceGetNvLinkRemotePciInfo_v2(), with a structure that ends before subsystem_id. */
 CALL(nvmlDeviceGetNvLinkRemotePciInfo, void *handle, unsigned link, void *out)
 {
 	pci_info info;

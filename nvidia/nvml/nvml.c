@@ -454,7 +454,7 @@ CALL(nvmlDeviceGetUtilizationRates, void *handle, struct utilization *out)
 	return SUCCESS;
 }
 
-/* ---- everything else ------------------------------------------------------------------------- */
+/* ---- refused calls --------------------------------------------------------------------------- */
 
 /* All refused calls are aliases of this function, which reads no arguments. */
 CALL(gpuload_nvml_refused, void)

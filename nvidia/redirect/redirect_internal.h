@@ -64,7 +64,7 @@ bool has_runtime(struct mapped object);
  * version was found. */
 bool find_by_archive(struct mapped object, const char *path, struct static_runtime *out);
 
-/* Get the user's folder for archives, which contains one sub-folder for each, as pip installs it; false: there is no such folder. */
+/* Get the user's folder for copies of libcudart_static.a: one sub-folder for each version, as pip installs it; false: no such folder. */
 bool archive_folder(char path[PATH_MAX]);
 
 /* Get the version of the toolkit that compiled the kernels in an object, such as "13.4.92"; "": no kernels. */

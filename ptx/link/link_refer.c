@@ -100,8 +100,8 @@ static bool has_name(const gpul_ptx_module *m, const char *text)
 	return false;
 }
 
-/* Create a name that no module uses at module level.  This module must not use it at all, because a local name would hide it.
- * Allocated in the arena; NULL: out of memory. */
+/* Create a name that no module uses at module level, and that the module of `input` does not use at all, because a local name there
+ * would hide it.  Allocated in the arena; NULL: out of memory. */
 static const char *new_name(ptx_linker *l, uint32_t input, const char *old)
 {
 	size_t room = strlen(old) + 24;

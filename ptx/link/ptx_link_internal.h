@@ -42,7 +42,8 @@ enum ptx_written { PTX_NOT_WRITTEN, PTX_BEGUN, PTX_DECLARED, PTX_WRITTEN };
 
 struct ptx_link_input {
 	const char *name;
-	/* the copy, with its own vars, funcs, locs and strings; strings, func_row and symbol have room for one new name per entry */
+	/* a copy of the input with vars, funcs, locs and strings of its own; strings, func_row and symbol have room for twice the names,
+	 * because each may get a new one */
 	gpul_ptx_module m;
 	uint32_t *func_row; /* for each name: its index in funcs, if possible of the entry with the body */
 	uint32_t *symbol;   /* for each name: its index in symbols; 0: private, or not a module-level name */

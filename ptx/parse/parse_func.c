@@ -133,7 +133,7 @@ static uint32_t add_function(ptx_parser *p, const ptx_token *where, const struct
 	bind_function(p, where, row);
 	ptx_push(p, &p->funcs);
 	if (p->skips_bodies && !p->heads_only) {
-		/* fill the gap that prototypes of indirect calls leave; they have entries in funcs, but no body */
+		/* add empty entries for the prototypes of indirect calls, which have entries in funcs, but no body */
 		while (p->heads.n < row && !p->status)
 			ptx_push(p, &p->heads);
 		*ptx_push(p, &p->heads) = *head;

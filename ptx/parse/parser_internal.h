@@ -156,7 +156,7 @@ void ptx_skip_body(ptx_parser *p);
 void ptx_note_shared(ptx_parser *p, uint32_t first); /* the entries of module_vars from `first` on are new */
 
 /* ---- parse.c ---- */
-/* file_name, err and flags of p are set; returns p->status */
+/* Parse a text and return p->status.  The caller has set file_name, err and the flags of p. */
 gpul_status ptx_parse_text(ptx_parser *p, const char *text, size_t text_bytes);
 /* Append the names from index m->n_strings on, and the extra modifiers, to the module. */
 void ptx_set_names(ptx_parser *p, gpul_ptx_module *m);

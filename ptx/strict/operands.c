@@ -350,7 +350,7 @@ static gpul_status check_address(struct strict *s, const struct operand *a)
 	return GPUL_OK;
 }
 
-/* ---- the letters -------------------------------------------------------------------------- */
+/* ---- operands, by the letters in strict_form.args ------------------------------------------ */
 
 static unsigned twice(unsigned type)
 {

@@ -29,6 +29,9 @@ def comm_collectives(s):
             except (ValueError, KeyError):
                 rows = []
             s.check(f"{name}: {len(rows)} sizes", status == 0 and rows, f"exit status {status}: {err[-1000:]}")
+    status, out, err = s.run(s.tool("gpuload"), "comm", "tune", "--driver", s.args.driver, "-n", str(ranks), "--iters", "1", "--bytes",
+                             "64:1M:128" if own_gpus else "64")
+    s.check(f"comm tune: {len(out.splitlines())} lines", status == 0 and len(out.splitlines()) > len(CALLS), f"exit status {status}: {err[-1000:]}")
     if own_gpus and s.args.driver == "nvidia":
         for call in CALLS:
             status, out, err = s.run(s.tool("gpuload"), "comm", call, "-n", str(ranks), "--bytes", "8:256M:8")

@@ -31,7 +31,7 @@
 
 enum {
 	GPUL_COMM_STEPS = 8,        /* slots of a channel */
-	GPUL_COMM_LINE_BYTES = 128, /* words with different writers are in different cache lines */
+	GPUL_COMM_LINE_BYTES = 128, /* bytes of a cache line; words with different writers are in different lines */
 };
 
 /* The content of a slot, or the location of its data. */
@@ -56,7 +56,7 @@ typedef struct gpul_comm_inbox {
 typedef struct gpul_comm_outbox {
 	uint64_t head;
 	uint64_t unused[15];
-	uint64_t offered; /* first step of the call for which R made its last offer, plus 1 */
+	uint64_t offered; /* 1 + the first step of the call for which the receiver made its last offer */
 	uint64_t unused2[15];
 	gpul_comm_slot offers[GPUL_COMM_STEPS];
 } gpul_comm_outbox;

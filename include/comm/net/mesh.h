@@ -32,7 +32,7 @@ typedef struct gpul_comm_mesh gpul_comm_mesh; /* opaque; the struct is defined i
 
 typedef struct gpul_comm_mesh_desc {
 	gpul_rdma_desc rdma; /* how to open the send path; device.device may name several NICs, "mlx5_0,mlx5_1".  For a pair of ranks,
-			      * n_qps and the fields next to it are those of the higher rank; lease_ms 0: GPULOAD_COMM_LOST_MS + 7000 */
+			      * n_qps and the next four fields are those of the higher rank; lease_ms 0: GPULOAD_COMM_LOST_MS + 7000 */
 	const bool *wanted;  /* for each rank of the job, whether to connect to it; two ranks are connected if either one wants it.
 			     * NULL: connect to all other ranks */
 	const char *address; /* address at which the other ranks reach this host, "10.9.0.2"; with several NICs one address for all, or

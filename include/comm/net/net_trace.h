@@ -27,14 +27,14 @@ extern "C" {
 enum gpul_comm_net_kind {
 	GPUL_COMM_NET_SLOT,   /* a step of a channel: its entry and data, followed by the tail */
 	GPUL_COMM_NET_CREDIT, /* the number of steps that this rank has read, as credit for the sender */
-	GPUL_COMM_NET_GRANT,  /* a request for a grant, or a grant */
+	GPUL_COMM_NET_GRANT,  /* a request for permission to send (a grant), or the permission */
 	GPUL_COMM_NET_WAIT,   /* the thread had nothing to do; .peer is -1 */
 	GPUL_COMM_NET_N_KINDS
 };
 
 typedef struct gpul_comm_net_event {
 	uint64_t begin_ns, end_ns; /* times of gpul_clock_ns() */
-	uint64_t step;             /* SLOT: the step, as in the kernels' events; else the value of the word that was put */
+	uint64_t step;             /* SLOT: number of the step, as in the kernels' events; CREDIT, GRANT: the value that was put */
 	uint32_t kind;
 	int32_t peer;     /* the other rank; -1: none */
 	uint32_t channel; /* number of the block to whose channel the put belongs */
@@ -70,7 +70,7 @@ void gpul_net_trace_stop(gpul_comm_net_trace *t);
 /* Copy up to max events to out, in the order in which they ended.  n_lost: the number of events that are not in out. */
 void gpul_net_trace_read(gpul_comm_net_trace *t, gpul_comm_net_event *out, size_t max, size_t *n, size_t *n_lost);
 
-/* ---- the hooks: only the proxy's thread ---- */
+/* ---- hooks, which only the proxy's thread calls ---- */
 
 /* True while the hooks may record. */
 static inline bool gpul_net_trace_is_on(const gpul_comm_net_trace *t)

@@ -22,7 +22,7 @@ typedef struct gpul_netqueue_source {
 	void *context;
 } gpul_netqueue_source;
 
-/* A connected stream socket; *fd stays the caller's. */
+/* Make a source that receives from a connected stream socket; the caller owns *fd, which must exist as long as the source. */
 gpul_netqueue_source gpul_netqueue_from_socket(int *fd);
 
 /* A stream in memory, for tests and measurements: it arrives in packets of random size. */

@@ -57,12 +57,12 @@ typedef struct gpul_netqueue_entry {
 /* The field that makes an entry invalid, in the order of the checks; and the meaning of a report's .value and .limit. */
 enum gpul_netqueue_field {
 	GPUL_NETQUEUE_ACCEPTED = 0,
-	GPUL_NETQUEUE_LAP,             /* value: the wrong lap; limit: the entry's lap */
+	GPUL_NETQUEUE_LAP,             /* value: the lap that was found; limit: the lap that the entry must have */
 	GPUL_NETQUEUE_LENGTH,          /* value: length, which is 0 or exceeds limit, the bytes of a slot */
-	GPUL_NETQUEUE_SOURCE,          /* value: first byte; limit: bytes of bounce memory */
+	GPUL_NETQUEUE_SOURCE,          /* value: offset of the first byte; limit: bytes of bounce memory */
 	GPUL_NETQUEUE_SOURCE_END,      /* value: end of the piece; limit: bytes of bounce memory */
 	GPUL_NETQUEUE_SLOT_END,        /* value: end of the piece; limit: end of its slot */
-	GPUL_NETQUEUE_DESTINATION,     /* value: first byte; limit: bytes of the destination */
+	GPUL_NETQUEUE_DESTINATION,     /* value: offset of the first byte; limit: bytes of the destination */
 	GPUL_NETQUEUE_DESTINATION_END, /* value: end of the piece; limit: bytes of the destination */
 	GPUL_NETQUEUE_N_FIELDS,
 	GPUL_NETQUEUE_WAITED = GPUL_NETQUEUE_N_FIELDS, /* only in reports: no entry arrived within value ns */

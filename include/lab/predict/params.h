@@ -50,8 +50,8 @@ bool gpul_comm_params_apply(const gpul_comm_params *p, gpul_comm_transport trans
 
 /* A link, described by its latency and bandwidth. */
 typedef struct gpul_comm_link {
-	const char *name;            /* "": given as LATENCY:BANDWIDTH */
-	double latency_us, gb_per_s; /* figures of the hardware: latency one way, rate in each direction */
+	const char *name;            /* "": the user gave LATENCY:BANDWIDTH instead of a name */
+	double latency_us, gb_per_s; /* of the hardware: latency in one direction, bandwidth of each direction */
 	bool memory;                 /* true: a link between GPUs, for all protocols; false: a network, for the protocol Simple only */
 } gpul_comm_link;
 

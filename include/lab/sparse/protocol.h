@@ -41,9 +41,9 @@ extern "C" {
 
 /* A worker's message: its contribution to a round. */
 typedef struct gpul_sparse_contribution {
-	uint32_t round;       /* 0: the hello */
-	uint32_t n;           /* number of its blocks: index[first] to index[first + n - 1] of the worker */
-	uint32_t first;       /* index of its first block; only the worker itself uses this */
+	uint32_t round;       /* number of the round; 0: this is the hello, which contains no blocks */
+	uint32_t n;           /* number of blocks in the contribution: index[first] to index[first + n - 1] of the worker */
+	uint32_t first;       /* position of its first block in the worker's index[]; only the worker itself uses this */
 	uint32_t next, reach; /* the worker's next and reach (defined above) after this contribution */
 } gpul_sparse_contribution;
 
@@ -55,7 +55,7 @@ typedef struct gpul_sparse_worker {
 	bool done; /* no further contribution is requested */
 } gpul_sparse_worker;
 
-/* Begin a stream, and get the hello. */
+/* Begin a stream, and return the hello, which is to be sent to the aggregator. */
 gpul_sparse_contribution gpul_sparse_worker_begin(gpul_sparse_worker *w, const uint32_t *index, uint32_t n, uint32_t end, uint32_t most);
 
 /** Handle a result that has arrived, and get the contribution that the result requests.
@@ -86,7 +86,7 @@ typedef struct gpul_sparse_aggregator {
 	} workers[GPUL_COMM_MAX_RANKS];
 } gpul_sparse_aggregator;
 
-/* Begin a stream; the hellos of the workers come next. */
+/* Begin a stream.  The next messages to handle are the hellos of the workers. */
 void gpul_sparse_aggregator_begin(gpul_sparse_aggregator *a, uint32_t n_ranks, uint32_t end, uint32_t most);
 
 /** Handle a contribution that has arrived.
@@ -96,7 +96,7 @@ void gpul_sparse_aggregator_begin(gpul_sparse_aggregator *a, uint32_t n_ranks, u
  * @c      the contribution; not trusted
  * @index  c->n blocks, not trusted; borrowed until gpul_sparse_aggregator_close()
  * Errors  GPUL_EFORMAT an invalid contribution: another round, blocks that are not ascending or
- *         not below the limit, a wrong next or reach.  The text names the rank
+ *         not below the limit, a wrong value of c->next or c->reach.  The text names the rank
  * Threads one at a time */
 gpul_status gpul_sparse_aggregator_take(gpul_sparse_aggregator *a, uint32_t rank, const gpul_sparse_contribution *c, const uint32_t *index,
 					gpul_error *err);

@@ -1,7 +1,7 @@
 /* select.h — selects the image of each unit that suits a device, as the driver itself does.
  *
- *     machine code for exactly this device; sm_90a before sm_90, in any order            else
- *     machine code for the same major and the highest lower minor version                else
+ *     machine code for exactly this device, sm_90a before sm_90 whatever their order     else
+ *     machine code for the same major version and the highest lower minor version        else
  *     the newest PTX not newer than the device, compute_90a before compute_90; the driver compiles it
  *
  * Machine code comes before PTX even if the PTX is the "a" variant and the machine code is not.  Of several equal images, the first

@@ -47,7 +47,7 @@ typedef struct gpul_image {
 	bool debug;         /* compiled by nvcc -G */
 	uint32_t unit;      /* number of its unit: images of one unit (one fatbin) are one program for
 	                     * several devices, of which a driver loads one image */
-	uint32_t place;     /* row of gpul_images.places */
+	uint32_t place;     /* index in gpul_images.places */
 	uint64_t offset;    /* offset of the stored bytes in the file (for thin archives, in the member's file) */
 	const void *stored; /* borrowed from the mapping */
 	uint64_t stored_bytes;

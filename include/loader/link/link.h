@@ -31,8 +31,8 @@ typedef struct gpul_linked {
 } gpul_linked;
 
 typedef struct gpul_link_options {
-	uint32_t cc;                  /* device to link for */
-	char suffix;                  /* 'a', 'f' or 0 */
+	uint32_t cc;                  /* compute capability of the device to link for: 90 for 9.0 */
+	char suffix;                  /* suffix of the target: 'a', 'f' or 0 */
 	bool to_ptx;                  /* for a driver that runs PTX only: inputs must be PTX or LTO */
 	const char *const *arguments; /* more options for nvJitLink, terminated by NULL; NULL: no options */
 	bool no_cache;                /* do not use the cache (cache.h) */

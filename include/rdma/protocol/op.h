@@ -89,8 +89,8 @@ typedef struct gpul_rdma_remote {
 /* How many messages an end has received and sent when it closes.  Both ends number the messages of each direction in the order of the
  * receives, from the link's first_counter.  The other end needs these numbers, because its fabric may not have reported them yet. */
 typedef struct gpul_rdma_totals {
-	uint32_t received; /* all messages before this one have arrived */
-	uint32_t sent;     /* the sends of all messages before this one have ended */
+	uint32_t received; /* 1 + the number of the last message up to which all have arrived */
+	uint32_t sent;     /* 1 + the number of the last message up to which all sends have ended */
 } gpul_rdma_totals;
 static_assert(sizeof(gpul_rdma_totals) == 8, "the payload of BYE");
 
@@ -99,7 +99,7 @@ static_assert(sizeof(gpul_rdma_totals) == 8, "the payload of BYE");
 typedef enum gpul_rdma_op_kind {
 	GPUL_RDMA_OP_WRITE,     /* RDMA write */
 	GPUL_RDMA_OP_WRITE_IMM, /* RDMA write with immediate; may have 0 bytes */
-	GPUL_RDMA_OP_RECV,      /* post `bytes` empty receives to queue pair qp again; has no completion */
+	GPUL_RDMA_OP_RECV,      /* post empty receives to queue pair qp, as many as `bytes` says; has no completion */
 	GPUL_RDMA_OP_FLUSH,     /* make earlier arrivals at [local, local + bytes) visible to the GPU */
 	GPUL_RDMA_OP_COPY_OUT,  /* copy from GPU memory at remote to the staging buffer at local */
 	GPUL_RDMA_OP_COPY_IN,   /* copy from the staging buffer at local to GPU memory at remote */

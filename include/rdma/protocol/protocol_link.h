@@ -38,9 +38,9 @@ typedef enum gpul_rdma_striping {
 /* Memory of a link that the fabric can access.  The peer writes the slots; the other members are sources of small writes. */
 typedef struct gpul_rdma_control {
 	gpul_rdma_slot slots[GPUL_RDMA_SLOTS] __attribute__((aligned(64)));  /* written by the peer: where this end may send */
-	gpul_rdma_slot grants[GPUL_RDMA_SLOTS] __attribute__((aligned(64))); /* the slots that this end grants, as sources of the
-									      * writes into the peer's slots */
-	uint64_t steps[GPUL_RDMA_REQUESTS] __attribute__((aligned(64)));     /* values of the puts' signals */
+	gpul_rdma_slot grants[GPUL_RDMA_SLOTS] __attribute__((aligned(64))); /* the slots that this end grants to the peer, from
+									      * which they are written into the peer's `slots` */
+	uint64_t steps[GPUL_RDMA_REQUESTS] __attribute__((aligned(64)));     /* the signal_values of puts in flight */
 } gpul_rdma_control;
 
 /* Both ends need the same n_qps, segment_bytes, stripe_bytes and striping: they agree on them when they connect. */
@@ -55,11 +55,11 @@ typedef struct gpul_rdma_link_desc {
 	bool control_datagrams;                             /* slots are sent by CONTROL operations, and repeated every repeat_ns */
 	uint64_t repeat_ns;
 	gpul_rdma_control *control;    /* borrowed; registered, and all zeros */
-	gpul_rdma_piece control_piece; /* registration of its grants and steps, as sources; the peer gets the registration of its slots */
+	gpul_rdma_piece control_piece; /* registration of control->grants and ->steps; the peer gets a separate one of ->slots, which it writes */
 	gpul_rdma_remote peer_slots;   /* the peer's control->slots */
 	void *stages;                  /* 2 * n_stages staging buffers of segment_bytes, registered; NULL: no staged areas */
-	gpul_rdma_piece stages_piece, in_stages_piece; /* registrations of the first half, from which this end sends,
-					* and of the second half, which the peer writes */
+	gpul_rdma_piece stages_piece, in_stages_piece; /* registrations of the first half of `stages`, from which
+					* this end sends, and of the second half, which the peer writes */
 	unsigned n_stages;                             /* number of staging buffers per direction; GPUL_RDMA_MAX_PARTS to 64; 0: none */
 	uint32_t first_counter;                        /* initial value of sequence numbers and other counters, equal
 				        * at both ends; normally 0; tests begin near the wrap-around */
@@ -185,13 +185,13 @@ void gpul_rdma_link_fail(gpul_rdma_link *l, const gpul_rdma_failure *why);  /* t
 /* Return the failure of the link; status GPUL_OK: none.  Valid as long as l. */
 const gpul_rdma_failure *gpul_rdma_link_failed(const gpul_rdma_link *l);
 
-/* Count the messages that have ended, for the peer; call it before the link is destroyed. */
+/* Count the received and the sent messages that have ended.  BYE carries these numbers to the peer; call it before the link is destroyed. */
 gpul_rdma_totals gpul_rdma_link_totals(const gpul_rdma_link *l);
 
-/* True if, by its totals, the peer has sent messages for which posted receives of this end still wait. */
+/* True if the peer's totals contain messages that have not arrived at this end yet, although receives are posted for them. */
 bool gpul_rdma_link_lacks(const gpul_rdma_link *l, const gpul_rdma_totals *peer);
 
-/** End the sends that the peer has received, by its totals, although the fabric has not acknowledged them.
+/** End the sends that the peer has received according to its totals, although the fabric has not acknowledged them.
  *
  * The peer is not trusted: if it claims to have received a message that has an operation in unposted, no send ends.  Afterwards, only
  * gpul_rdma_link_fail(), test and destroy may be called, because the operations of these sends may still be in flight.

@@ -29,7 +29,7 @@ typedef struct gpul_rdma_put_route {
 	const gpul_rdma_region *from; /* offsets of sources begin at its start; at most GPUL_RDMA_PUT_FROM_END bytes */
 	gpul_rdma_remote to;          /* offsets of destinations begin at its start; at most GPUL_RDMA_PUT_TO_END bytes: divide
 					  * larger memory among several routes */
-	gpul_rdma_remote steps;       /* n_steps words of 8 bytes */
+	gpul_rdma_remote steps;       /* the peer's step words: n_steps words of 8 bytes */
 	unsigned n_steps;             /* number of steps, at most GPUL_RDMA_PUT_NO_STEP */
 } gpul_rdma_put_route;
 

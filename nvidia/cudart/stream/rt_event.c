@@ -23,5 +23,5 @@ GPUL_RT_FORWARD(cudaEventQuery, (cudaEvent_t event), cuEventQuery(event))
 GPUL_RT_FORWARD(cudaEventSynchronize, (cudaEvent_t event), cuEventSynchronize(event))
 GPUL_RT_FORWARD(cudaEventElapsedTime, (float *ms, cudaEvent_t start, cudaEvent_t end), cuEventElapsedTime(ms, start, end))
 
-/* The same call under its name in CUDA 12.8 and 12.9. */
+/* cudaEventElapsedTime() under the name that it has in CUDA 12.8 and 12.9. */
 GPUL_RT_FORWARD(cudaEventElapsedTime_v2, (float *ms, cudaEvent_t start, cudaEvent_t end), cuEventElapsedTime(ms, start, end))

@@ -157,6 +157,10 @@ rows() {
 	grep -q ",device,allreduce,16384," table.csv && grep -q ",host,allreduce,16384," table.csv || show "rows of both transports"
 	works comm tune -n 2 --bytes 64 --iters 1
 	[[ ${lines[0]} == device,ranks,transport,call,up_to_bytes,* ]] || show "a table on stdout"
+	# more threads than the kernels are compiled for
+	printf '%s\n' "${lines[0]}" "gpuload software GPU,2,device,allreduce,64,oneshot,ll,1,1024,1,x,y" >threads.csv
+	works comm allreduce -n 2 --bytes 64 --table threads.csv
+	says "oneshot/ll, 1 x 512"
 	echo "gpuload software GPU,2,device,allreduce,8,oneshot,ll,1,32,x,y,z" >>table.csv
 	fails 1 "table.csv:$(wc -l <table.csv): us 'x'" comm allreduce -n 2 --table table.csv
 	fails 1 "table.csv:$(wc -l <table.csv): us 'x'" comm tune -n 2 -o table.csv
