@@ -17,9 +17,9 @@ import client  # in this folder
 GROUPS = ("0_Introduction", "1_Utilities", "2_Concepts_and_Techniques", "3_CUDA_Features", "4_CUDA_Libraries", "5_Domain_Specific", "6_Performance")
 NEEDS_MORE = re.compile(r"CUDA::(cublas|cufft|curand|cusolver|cusparse|npp|nvjpeg)|find_package\((OpenGL|GLUT|Vulkan|EGL|MPI)|GLUT|Vulkan|"
                         r"d3d1|EGL_|libEGL|nvscibuf|FreeImage|nvJitLink|SCREEN_LIB|NVSCI")
-# Options that reduce the work for a CPU, of the samples that have such options.  Results are verified as with the default sizes.
+# Samples with options that reduce the work for a CPU, and these options.  Results are verified as with the default sizes.
 ARGUMENTS = {"FDTD3d": ["--dimx=96", "--dimy=96", "--dimz=96", "--radius=4", "--timesteps=3"], "UnifiedMemoryPerf": ["-kernel-iterations=1"]}
-# Samples without such options are edited: (file, text, replacement).  CPU_DEBUG makes a sample compare its result with the CPU's.
+# The source of other samples is edited to reduce the work: (file, text, replacement).  CPU_DEBUG makes a sample verify its result.
 TILES = [("#define CPU_DEBUG 0", "#define CPU_DEBUG 1"), *((rf"#define {d}_TILES \d+", f"#define {d}_TILES 16") for d in "MNK")]
 EDITS = {**{f"{kind}TensorCoreGemm": [(f"{kind}TensorCoreGemm.cu", *edit) for edit in TILES] for kind in ("cuda", "bf16", "dmma", "tf32", "imma")},
          "BlackScholes": [("BlackScholes.cu", r"NUM_ITERATIONS = 512", "NUM_ITERATIONS = 4")],

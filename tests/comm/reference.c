@@ -138,8 +138,8 @@ static bool float_is_right(const struct format *f, gpul_comm_op op, uint64_t got
 		return value == (double)result;
 	if (op == GPUL_COMM_PROD)
 		magnitude = fabsl(result);
-	/* There are n - 1 roundings.  The factor 1.05 covers that each rounding may enlarge the values that are rounded later: by 3 % in
-	 * total for 8 roundings of bf16, whose unit is 2^-8. */
+	/* There are n - 1 roundings.  Each may enlarge the values that are rounded later, which the factor 1.05 allows for: 8 roundings of
+	 * bf16, whose unit is 2^-8, enlarge them by 3 %. */
 	bound = 1.05L * (n_ranks - 1) * unit * magnitude;
 	if (op == GPUL_COMM_AVG) {
 		result /= n_ranks;

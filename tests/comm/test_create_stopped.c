@@ -1,7 +1,7 @@
 /* test_create_stopped.c — a rank is stopped (SIGSTOP) somewhere in gpul_comm_create(): the others name it, after one time-out for all
  * steps.
  *
- * The ranks are processes.  This program's sendmsg(), which the linker prefers to libc's, counts the packets by which the ranks meet: the
+ * The ranks are processes.  This program's sendmsg(), which the linker prefers to libc's, counts the packets of the bootstrap: the
  * victim stops before it sends its n-th packet.  The rounds of a transport run at the same time, because their ranks mostly sleep. */
 #include <setjmp.h>
 #include <signal.h>

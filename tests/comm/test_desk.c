@@ -29,7 +29,7 @@ struct mismatch {
 	const char *common_text, *odd_text;
 };
 
-/* The last rank makes another call; the failure on every rank must name this rank and both calls. */
+/* The last rank makes a different call; the failure on every rank must name this rank and both calls. */
 static void one_rank_differs(struct rank *r, void *arg)
 {
 	const struct mismatch *m = arg;

@@ -47,7 +47,7 @@ static void every_type_and_operation_is_right(void **state)
 		run_ranks(n, &(gpul_comm_options){ .device = -1, .timeout_ms = 20000 }, all_types_and_operations, NULL);
 }
 
-/* Test counts of whole tiles, next to whole tiles, and of short packs; in every second call some ranks' buffers are not 16-byte aligned. */
+/* Test counts that do and do not fill whole tiles and 16-byte packs; in every second call some buffers are not 16-byte aligned. */
 static void all_sizes(struct rank *r, void *arg)
 {
 	static const size_t counts[] = { 0, 1, 3, 4, 5, 31, 32, 33, 511, 512, 513, 1024, 3001, 5000 };

@@ -250,7 +250,7 @@ static void other_calls_are_refused_while_it_runs(void **state)
 	munmap((void *)waited, sizeof *waited);
 }
 
-/* Rank 0 posts a call that rank 1 does not make, and aborts; all blocks of both kernels must leave. */
+/* Rank 0 posts a call that rank 1 does not make, and aborts; all blocks of both kernels must exit. */
 static void abort_while_it_runs(struct rank *r, void *arg)
 {
 	const struct collective x = { .call = GPUL_COMM_ALLREDUCE, .dtype = GPUL_COMM_F32, .count = *(size_t *)arg };

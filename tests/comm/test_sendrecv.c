@@ -85,8 +85,8 @@ static void messages_of_a_slot_arrive_in_ll(void **state)
 
 enum { N_MESSAGES = 60, LATE_US = 3000 };
 
-/* Send many small messages, each in a call of its own, to a receiver that begins late: the sender must wait for free slots with what it
- * remembers of the calls before. */
+/* Send many small messages, each in a call of its own, to a receiver that begins late: the sender must wait for free slots, which it
+ * finds by step counters that persist between calls. */
 static void send_to_a_late_receiver(struct rank *r, void *arg)
 {
 	uint64_t data[N_MESSAGES];
@@ -139,7 +139,7 @@ static void receive_another_size(struct rank *r, void *arg)
 	must(r->rank == 0 ? gpul_comm_send(r->comm, buffer, s->sent, GPUL_COMM_U8, 1, r->stream, &err)
 			  : gpul_comm_recv(r->comm, buffer, s->received, GPUL_COMM_U8, 0, r->stream, &err),
 	     &err, "gpul_comm_send or gpul_comm_recv");
-	(void)gpul_comm_wait(r->comm, r->stream, &err); /* the sender may be done before the receiver reports */
+	(void)gpul_comm_wait(r->comm, r->stream, &err); /* the sender's wait may succeed before the receiver reports the mismatch */
 	while (!gpul_comm_failed(r->comm, &f))
 		(void)usleep(1000);
 	(void)snprintf(expected, sizeof expected, "%zu", s->sent);

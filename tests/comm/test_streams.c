@@ -14,7 +14,7 @@
 
 enum { COUNT = 1000, RANKS = 2 };
 
-/* The ranks share a context, and cuMemFree() waits for all kernels of the context, which may wait for another rank. */
+/* Ranks free memory only after this barrier: cuMemFree() waits for all kernels of their common context, which may wait for a rank. */
 static pthread_barrier_t all;
 
 static void meet(void)

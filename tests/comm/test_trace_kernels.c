@@ -88,7 +88,7 @@ static void check_ring_bytes(struct rank *r, const gpul_comm_event *events, size
 	assert_true(received * (uint64_t)r->n_ranks + 4096 > all_ranks && received * (uint64_t)r->n_ranks < all_ranks + 4096);
 }
 
-/* The ranks are threads with one context: a start or a stop of one rank waits for the kernels of all of them. */
+/* No kernel may run while a rank starts or stops a trace: both wait for all kernels of the ranks' common context. */
 static pthread_barrier_t meeting;
 
 static void trace_all(struct rank *r, void *arg)

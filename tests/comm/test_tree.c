@@ -65,7 +65,7 @@ static void each_place_is_a_child_of_its_parent(void **state)
 	check_tree(MOST_PLACES - 1);
 }
 
-/* At most one place has children in both trees, and only if the number of places is odd. */
+/* At most one place (position in a tree) has children in both trees, and only if the number of places is odd. */
 static void a_place_with_children_in_one_tree_is_a_leaf_of_the_other(void **state)
 {
 	(void)state;
@@ -124,8 +124,8 @@ static void all_types_and_operations(struct rank *r, void *arg)
 	free_buffers(r, &b);
 }
 
-/* Test counts of whole chunks, next to whole chunks, and of short packs; some ranks' buffers are not 16-byte aligned.  Channels keep
- * their step counters between calls of different protocols. */
+/* Test counts that do and do not fill whole chunks and 16-byte packs; some ranks' buffers are not 16-byte aligned.  Calls of different
+ * protocols follow each other, and share the step counters of the channels. */
 static void all_sizes(struct rank *r, void *arg)
 {
 	static const size_t counts[] = { 0, 1, 5, 33, 1030, 4099, 9000 };

@@ -74,7 +74,7 @@ static void a_sleep_ends_by_itself(void **state)
 	(void)gpul_bell_is_quiet(&bell, &ear);
 	gpul_bell_sleep(&bell, &ear, 1);
 	gpul_bell_ring(&bell);
-	gpul_bell_sleep(&bell, &ear, FOREVER_MS); /* returns immediately, because the bell has rung since */
+	gpul_bell_sleep(&bell, &ear, FOREVER_MS); /* returns immediately, because the bell has rung since gpul_bell_is_quiet() */
 	assert_int_equal(bell.sleepers, 0);
 }
 

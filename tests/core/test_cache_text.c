@@ -84,7 +84,7 @@ static uint64_t bytes_on_disk(void)
 
 static void finds_texts_as_they_were_stored(void **state)
 {
-	enum { BYTES = (9 << 20) + 1 }; /* three parts */
+	enum { BYTES = (9 << 20) + 1 }; /* more than two of the 4 MiB parts in which the cache compresses a text */
 	char *text = malloc(BYTES);
 	uint64_t x = 1;
 

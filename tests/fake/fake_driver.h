@@ -58,7 +58,7 @@ CUresult fake_step(void);
 /* Add `more`, which may be negative, to the number of objects of a kind. */
 void fake_count(fake_kind kind, int more);
 
-/* cuDeviceGetAttribute, in fake_device.c. */
+/* The fake cuDeviceGetAttribute() (fake_device.c). */
 CUresult fake_device_attribute(int *value, CUdevice_attribute which, CUdevice d);
 
 #endif

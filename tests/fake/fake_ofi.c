@@ -1,4 +1,4 @@
-/* fake_ofi.c — the objects of the fake libfabric, and its tables. */
+/* fake_ofi.c — the objects of the fake libfabric, and the tables of their functions. */
 #if GPUL_HAVE_LIBFABRIC
 #include "tests/fake/fake_ofi_internal.h"
 
@@ -511,5 +511,5 @@ int fake_ofi_alive(void)
 }
 
 #else
-typedef int no_libfabric; /* an empty file is not C */
+typedef int no_libfabric; /* ISO C forbids an empty translation unit */
 #endif

@@ -18,7 +18,7 @@ typedef struct fake_ofi_entry {
 	const char *provider, *domain;
 	const char *address; /* IPv4 or IPv6; NULL: endpoints have names, as those of shm */
 	uint64_t mode;       /* mode bits such as FI_CONTEXT */
-	int mr_mode;         /* FI_MR_LOCAL: the local key is checked; FI_MR_VIRT_ADDR; FI_MR_PROV_KEY */
+	int mr_mode;         /* FI_MR_LOCAL (the fake then checks local keys), FI_MR_VIRT_ADDR, FI_MR_PROV_KEY */
 	size_t data_bytes;   /* size of remote completion data */
 	uint64_t msg_order, comp_order;
 } fake_ofi_entry;

@@ -82,7 +82,7 @@ int fake_ofi_step(void);
 void *fake_ofi_new(size_t n_bytes);
 void fake_ofi_free(void *object);
 
-/* ---- fake_ofi_queue.c; with the lock held, except the entries of the tables ---- */
+/* ---- fake_ofi_queue.c: call these with the lock held, except the functions that libfabric's tables contain ---- */
 
 void fake_ofi_drop(struct fake_ep *target, int provider_error); /* drop the writes in flight to the endpoint */
 void fake_ofi_forget(struct fake_cq *cq);                       /* free the completions in the queue */

@@ -352,5 +352,5 @@ ssize_t fake_ofi_injectdata(struct fid_ep *ep, const void *buf, size_t n_bytes, 
 }
 
 #else
-typedef int no_libfabric; /* an empty file is not C */
+typedef int no_libfabric; /* ISO C forbids an empty translation unit */
 #endif

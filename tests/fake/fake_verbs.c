@@ -1,4 +1,4 @@
-/* fake_verbs.c — the objects of the fake libibverbs, and the table. */
+/* fake_verbs.c — the objects of the fake libibverbs, and the table of its functions. */
 #if GPUL_HAVE_LIBIBVERBS
 #include "tests/fake/fake_verbs_internal.h"
 
@@ -440,5 +440,5 @@ const struct ibv_qp_attr *fake_verbs_attributes(uint32_t qp_num)
 }
 
 #else
-typedef int no_libibverbs; /* an empty file is not C */
+typedef int no_libibverbs; /* ISO C forbids an empty translation unit */
 #endif

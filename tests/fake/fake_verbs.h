@@ -22,7 +22,7 @@ typedef struct fake_verbs_behaviour {
 	struct ibv_port_attr ports[FAKE_VERBS_PORTS];
 	struct ibv_gid_entry gids[FAKE_VERBS_GIDS];
 	unsigned n_gids;
-	uint32_t max_inline; /* default 64 */
+	uint32_t max_inline; /* bytes; default 64 */
 	bool no_null_mr;     /* true: ibv_alloc_null_mr() is missing, as with rxe */
 	bool no_dmabuf;      /* default true, as rxe */
 	bool deaf;           /* posts are accepted, but have no effect, as if the peer's machine were dead */

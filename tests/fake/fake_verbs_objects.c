@@ -205,5 +205,5 @@ int fake_req_notify_cq(struct ibv_cq *cq, int solicited_only)
 }
 
 #else
-typedef int no_libibverbs; /* an empty file is not C */
+typedef int no_libibverbs; /* ISO C forbids an empty translation unit */
 #endif

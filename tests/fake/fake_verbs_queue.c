@@ -309,5 +309,5 @@ int fake_poll_cq(struct ibv_cq *queue, int n, struct ibv_wc *wc)
 }
 
 #else
-typedef int no_libibverbs; /* an empty file is not C */
+typedef int no_libibverbs; /* ISO C forbids an empty translation unit */
 #endif

@@ -24,7 +24,7 @@ struct actor {
 	const char *name;        /* name of the share; NULL: SHARE_NAME */
 	uid_t uid;               /* user id to change to after the driver is open; 0: unchanged */
 	int namespaces;          /* CLONE_NEW* flags; exit status 77 if not permitted */
-	bool gone_quiet;         /* owner: do not send 'v' (for thousands of events that are not read) */
+	bool gone_quiet;         /* owner: do not report events ('v'), because the scenario causes thousands and reads none */
 };
 
 child_role owner_role, attacher_role;
@@ -44,8 +44,8 @@ bool attacher_start(struct fault *f, const struct actor *a, struct child *out);
 /* Call child_do(); the command must succeed.  False: f->text has the command and the reply. */
 bool must(struct fault *f, const struct child *c, char command, int64_t value);
 
-/* Send 'a', which must succeed.  Try again if the owner refused the attacher for a time-out, because the attacher
- * may have got no CPU time for that long. */
+/* Send 'a', which must succeed.  Try again if the owner refused the attacher after a time-out, because on a busy machine
+ * the attacher may get no CPU time for that long. */
 bool must_attach(struct fault *f, const struct child *c);
 
 /* Receive the owner's next event note ('v') within FAULT_WAIT_MS.  False: the reason is in f->text. */

@@ -4,11 +4,11 @@
 
 #include "tests/fault/fault.h"
 
-/* A message on a line.  command: one letter, which the answer repeats. */
+/* A message between the test and an actor.  command: one letter, which the answer repeats. */
 struct note {
 	char command;
-	bool good; /* in answers: the command succeeded */
-	int event; /* in 'v': a gpul_ipc_event_kind */
+	bool good; /* in an answer: the command succeeded */
+	int event; /* command 'v': a gpul_ipc_event_kind */
 	int native;
 	gpul_status status;
 	int64_t value; /* a time-out in ms, a number of rounds, a pid */
@@ -33,9 +33,9 @@ bool note_receive(int line, int timeout_ms, struct note *out);
 /* Send a command to a child and wait for its answer.  False: the child has ended, or time-out. */
 bool child_do(const struct child *c, char command, int64_t value, struct note *answer);
 
-/* Wait for a child's end, and close its line; returns its wait status, or -1 if it was killed after the time-out. */
+/* Wait for a child's end, and close the socket to it; returns its wait status, or -1 if it was killed after the time-out. */
 int child_end(struct child *c, int timeout_ms);
-/* Kill a child with SIGKILL, wait for its end and close the line.  Does nothing if pid is 0. */
+/* Kill a child with SIGKILL, wait for its end and close the socket to it.  Does nothing if pid is 0. */
 void child_kill(struct child *c);
 
 #endif

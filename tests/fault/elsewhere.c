@@ -117,7 +117,7 @@ static const struct {
 	const char *what;
 	int owner, attacher;
 } places[] = {
-	{ "separate network namespaces", 0, CLONE_NEWNET }, /* must be the first: device-ipc runs only this test */
+	{ "separate network namespaces", 0, CLONE_NEWNET }, /* must be the first, the only one that is tested with device-ipc memory */
 	{ "the attacher in a new pid namespace", 0, CLONE_NEWPID },
 	{ "the owner in a new pid namespace", CLONE_NEWPID, 0 },
 	{ "each in new pid and network namespaces", CLONE_NEWPID | CLONE_NEWNET, CLONE_NEWPID | CLONE_NEWNET },

@@ -6,7 +6,7 @@
 #include "tests/fault/fault.h"
 
 struct process {
-	gpul_driver drv; /* a copy of the table, whose calls are points (step.h) */
+	gpul_driver drv; /* a copy of the driver's table, at whose calls this process can be killed (step.h) */
 	gpul_context context;
 	CUlibrary library; /* contains the kernel; loaded at its first use */
 	CUfunction sum;

@@ -18,7 +18,7 @@ static void require(int truth)
 		abort();
 }
 
-/* ---- writing: only what the reader must undo ----------------------------------------------------------------------- */
+/* ---- writing JSON, with only the escapes that JSON requires --------------------------------------------------------- */
 
 static void write_text(FILE *to, const char *text)
 {

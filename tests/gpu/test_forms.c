@@ -53,7 +53,7 @@ static void nan_equals_nan_and_infinity_equals_itself(void **state)
 static void compares_with_an_absolute_bound(void **state)
 {
 	(void)state;
-	assert_true(agrees(FORM_F32_ABS, 1e-6, 0x00000000, 0x35800000, 4)); /* 2^-20, 9.5e-7 */
+	assert_true(agrees(FORM_F32_ABS, 1e-6, 0x00000000, 0x35800000, 4)); /* 0 and 2^-20, which is 9.5e-7 */
 	assert_false(agrees(FORM_F32_ABS, 9e-7, 0x00000000, 0x35800000, 4));
 }
 

@@ -101,7 +101,7 @@ STEPS = [
     ("liblto.a", ["lto_kernel.o", "lto_plus.o"], "rm -f {out} && ar rcs {out} lto_kernel.o lto_plus.o", "part",
      [LTO, dict(LTO, of="none")]),
 ]
-# Programs for `gpuload run`: the files; the reason if the software driver cannot run them; 90: only a device 9.0 can.
+# For `gpuload run`: (files, reason why the software driver cannot run them or "", 90 if only a device of capability 9.0 can, else 0).
 NEEDS_MACHINE_CODE = "it contains machine code but no PTX"
 RUNS = [(f, "", 0) for f in (
     "vec.cu", "vec.ptx", "vec.none.fatbin", "vec.balance.fatbin", "vec.speed.fatbin", "vec.size.fatbin",

@@ -34,7 +34,7 @@ extern "C" __global__ void raise(gpul_ipc_control *control, unsigned code, unsig
 	*seen = gpul_ipc_aborted(control);
 }
 
-// The layout of the page as the device compiler sees it.
+// The layout of struct gpul_ipc_control as the device compiler sees it.
 extern "C" __global__ void layout(unsigned long long *out)
 {
 	const gpul_ipc_control *page = 0;

@@ -203,7 +203,7 @@ static void *pinned(const gpul_driver *drv, size_t bytes)
 	return p;
 }
 
-/* by_copies: the page is in device memory, which the CPU cannot access. */
+/* Open the driver and a control page.  by_copies: the page is in device memory, which the CPU cannot access. */
 static void gpu_open(struct gpu *g, bool by_copies)
 {
 	const char *path = getenv("GPULOAD_TEST_CONTROL_PTX");

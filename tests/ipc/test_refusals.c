@@ -389,7 +389,7 @@ static void sockets_passed_to_the_server_count_as_peers(void **state)
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, streams), 0);
 	assert_int_equal(gpul_ipc_server_add(server, streams[0], NULL), GPUL_EINVAL);
 	close(streams[1]);
-	for (unsigned i = 0; i < GPUL_IPC_MAX_PEERS; i++) { /* one too many */
+	for (unsigned i = 0; i < GPUL_IPC_MAX_PEERS; i++) { /* the last connection exceeds the limit */
 		assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair + 2 * i), 0);
 		assert_int_equal(gpul_ipc_server_add(server, pair[2 * i], &err), i < GPUL_IPC_MAX_PEERS - 1 ? GPUL_OK : GPUL_EUNSUPPORTED);
 	}

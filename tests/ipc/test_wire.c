@@ -132,7 +132,7 @@ static void refuses_inconsistent_sizes(void **state)
 	(void)state;
 	for (unsigned i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
 		m = good_message(WIRE_OFFER);
-		m.offer.share.mapped_bytes = sizes[i]; /* < 1 MiB, or too large */
+		m.offer.share.mapped_bytes = sizes[i]; /* smaller than the offered memory, or too large */
 		assert_non_null(parse_reason(&m, sizeof m.offer));
 	}
 	m = good_message(WIRE_OFFER);
@@ -157,7 +157,7 @@ static void refuses_a_shape_larger_than_the_bytes(void **state)
 	struct wire_share *s = &m.offer.share;
 
 	(void)state;
-	assert_null(parse_reason(&m, sizeof m.offer)); /* 512 * 512 * 4 is the size of all bytes */
+	assert_null(parse_reason(&m, sizeof m.offer)); /* valid, because the shape's 512 * 512 * 4 bytes are all bytes of the memory */
 	s->dim[1]++;
 	assert_non_null(strstr(parse_reason(&m, sizeof m.offer), "shape"));
 	s->dim[0] = s->dim[1] = (uint64_t)1 << 32; /* the product of the dimensions is 0 in 64 bits */

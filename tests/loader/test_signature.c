@@ -36,7 +36,7 @@ static const struct row {
 	/* The size of the dynamic shared memory is unknown. */
 	{ "const", "poly", "poly(f32 *, f32 *, i32)", "rwn", false },
 	{ "const", "bigparam", "bigparam(struct of 256 bytes, i32 *)", "Sw", false },
-	/* op[i] is called: with generated contents the kernel would jump to a random address. */
+	/* The kernel calls op[i]: if op had generated contents, it would jump to a random address. */
 	{ "fnptr", "fnptr", "fnptr(f32 *, f32 *, f32 *, i32 *, i32)", "rrwrn", false },
 	{ "fnptr", "fnptr2", "fnptr2(function, f32 *, f32 *, f32 *, i32)", "frrwn", false },
 	/* The kernel waits for a host thread to write its flag. */
@@ -132,7 +132,7 @@ static void infers_the_signatures_of_the_corpus_for_every_target(void **state)
 
 static const struct small_case {
 	const char *about, *params, *body, *printed;
-	const char *why_not; /* text that why_not contains; NULL: the signature is complete; ASSUMED: complete for an assumed launch */
+	const char *why_not; /* part of the expected reason; NULL: the signature is complete; ASSUMED: complete for an assumed launch */
 	uint32_t vector;     /* expected .vector of parameter 0; 0: not checked */
 } small_cases[] = {
 	{ "the type of an untyped load follows from the uses of its value", ".param .u64 a, .param .u64 b",

@@ -1,4 +1,4 @@
-/* regcache_model.c — the model of the register cache: an unsorted list, searched from end to end. */
+/* regcache_model.c — the model of the registration cache: an unsorted list, searched from end to end. */
 #include "tests/memalloc/regcache_model.h"
 
 #include <errno.h>

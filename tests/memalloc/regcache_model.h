@@ -1,4 +1,4 @@
-/* regcache_model.h — a model of the register cache, as simple as possible, and registration functions that count calls.
+/* regcache_model.h — a model of the registration cache, as simple as possible, and registration functions that count calls.
  *
  * Addresses are page numbers of a range that is never accessed. */
 #ifndef GPULOAD_TESTS_MEMALLOC_REGCACHE_MODEL_H
@@ -10,7 +10,7 @@ enum { MODEL_PAGES = 64, MODEL_ROOM = 4 * MODEL_PAGES };
 
 struct model_region {
 	unsigned first, end; /* numbers of pages */
-	unsigned long id;    /* from 1; identifies a region, because a doomed and a new region can have the same span */
+	unsigned long id;    /* from 1; distinguishes a new region from an invalidated one with the same span */
 	unsigned refs;
 	unsigned long put_at; /* time at which the last user released the region */
 	bool doomed;

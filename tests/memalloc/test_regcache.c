@@ -1,4 +1,4 @@
-/* test_regcache.c — the register cache: each statement of its contract, and a comparison with a simple model. */
+/* test_regcache.c — the registration cache: each statement of its contract, and a comparison with a simple model. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* test_regcache_threads.c — the register cache used by several threads, and the driver's registration functions. */
+/* test_regcache_threads.c — the registration cache used by several threads, and the driver's registration functions. */
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -296,7 +296,7 @@ static void accepts_memory_of_the_driver_unchanged(void **state)
 	fake.known_bytes = 3 * page_bytes();
 	assert_int_equal(get_two_pages(&err), GPUL_OK);
 	assert_int_equal(fake.bytes, 0);
-	fake.known_bytes = 2 * page_bytes(); /* the second page is unknown */
+	fake.known_bytes = 2 * page_bytes(); /* the driver's allocation ends before the second page */
 	assert_int_equal(get_two_pages(&err), GPUL_EUNSUPPORTED);
 	assert_non_null(strstr(err.text, "separately"));
 	assert_int_equal(fake.bytes, 0);

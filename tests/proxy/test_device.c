@@ -250,7 +250,7 @@ static void owning_warp_can_push_again_after_a_time_out(void **state)
 	rig_fifo_close(r);
 }
 
-/* A thread that times out leaves its ticket unused, and this gap would block all later triggers of the lane. */
+/* A thread that times out has reserved a position but writes no trigger; this gap would block all later triggers of the lane. */
 static void time_out_in_a_shared_lane_aborts_the_fifo(void **state)
 {
 	static const char *const names[] = { "fifo_push", "fifo_push_release", "fifo_warp_push" };

@@ -41,7 +41,7 @@ static uint64_t value(unsigned lane, uint64_t position, unsigned word)
 	return (uint64_t)(lane + 1) << 32 | position << 8 | word;
 }
 
-/* ---- copies between a state and the code --------------------------------------------- */
+/* ---- copies between struct state and the FIFO ---------------------------------------- */
 
 static void load(const struct search *s, const struct state *from)
 {

@@ -129,7 +129,7 @@ static void stopping_aborts_a_kernel_that_still_pushes(void **state)
 		gpul_proxy_get_stats(s.proxy, &stats);
 	}
 	assert_int_equal(gpul_proxy_stop(s.proxy, NULL), GPUL_OK);
-	/* If the proxy found no trigger in its last turn, stopping it has not aborted the kernel. */
+	/* If the proxy found no trigger in its last poll, stopping it has not aborted the kernel. */
 	if (!gpul_fifo_aborted(r->fifo))
 		gpul_fifo_abort(r->fifo, GPUL_FIFO_CODE_STOPPED);
 	rig_wait(r);

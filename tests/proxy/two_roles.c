@@ -28,7 +28,7 @@ static void say_failed(gpul_status st, const gpul_error *err)
 	say("failed %d %.100s", (int)st, err->text);
 }
 
-/* ---- both --------------------------------------------------------------------------------- */
+/* ---- commands of both processes ----------------------------------------------------------- */
 
 static gpul_status begin(struct side *s, const char *argument, gpul_error *err)
 {
@@ -246,7 +246,7 @@ static void obey_proxy(struct side *s, const char *line)
 	}
 }
 
-/* --------------------------------------------------------------------------------------------- */
+/* ---- the main functions of the two processes -------------------------------------------------- */
 
 static int play(const char *argument, void obey(struct side *, const char *))
 {

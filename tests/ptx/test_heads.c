@@ -49,7 +49,7 @@ static bool has_variable(const gpul_ptx_module *m, const gpul_ptx_func *f, const
 	return false;
 }
 
-/* Check that a head has exactly the .shared variables that the whole body declares, followed by those of the module that the body uses. */
+/* Check that a function's head has exactly these .shared variables: those of its body, then those of the module that the body uses. */
 static void same_shared(const gpul_ptx_module *a, const gpul_ptx_func *heads, const gpul_ptx_module *b, const gpul_ptx_func *whole)
 {
 	uint32_t n = 0;

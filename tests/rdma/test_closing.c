@@ -23,7 +23,7 @@ struct pair {
 	gpul_rdma_request received[MANY], sent[MANY];
 };
 
-/* backend NULL: the backend that $GPULOAD_TEST_BACKEND names. */
+/* Open and connect two ends, and register their buffers.  backend NULL: the one that $GPULOAD_TEST_BACKEND names. */
 static void pair_open(struct pair *p, const char *backend, unsigned n_qps)
 {
 	gpul_error err = { 0 };

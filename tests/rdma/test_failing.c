@@ -233,7 +233,7 @@ static void each_call_may_fail(void **state)
 		}
 }
 
-/* The error may come after all transfers of the other side; the watching thread reports it there. */
+/* Wait until a side has failed: its watching thread may learn of the error only after all transfers of this side have ended. */
 static void await_failure(int side, gpul_rdma_failure *why)
 {
 	const uint64_t end = gpul_clock_ns() + (uint64_t)LIMIT_MS * 1000000;

@@ -18,7 +18,7 @@ static const uint64_t HERE_0 = 1234567890123456;
 struct clock {
 	uint64_t there_0;       /* time of this clock when the local clock is HERE_0 */
 	double ppm;             /* how much faster this clock is than the local clock, on average */
-	double wander;          /* the rate is higher by this in the first half of the run, and lower in the second */
+	double wander;          /* change of the rate, as a fraction: added in the first half of the run, subtracted in the second */
 	double run_ns, jump_ns; /* jump_ns: the clock is ahead by this in the middle tenth of the run */
 };
 

@@ -10,7 +10,7 @@
 
 #include "cli/comm/trace/comm_trace.h"
 
-enum { RANKS = 2, CALLS = 3, CALL_NS = 860000 /* 1 us is a pixel */, MOST_EVENTS = 4096 };
+enum { RANKS = 2, CALLS = 3, CALL_NS = 860000 /* at 1 us per pixel */, MOST_EVENTS = 4096 };
 
 static struct comm_result *result;
 static gpul_comm_event *events[RANKS];
@@ -94,7 +94,7 @@ static void the_last_call_is_drawn_to_scale(void **state)
 	svg = draw();
 	assert_int_equal(count(svg, "<path class=\"data\""), 1);
 	assert_int_equal(count(svg, "M118.0 "), 2 * RANKS * 2 + 1); /* the call and the wait of each block, and the axis, begin here */
-	assert_int_equal(count(svg, "h430.0v14h-430.0z"), 2 * RANKS * 2); /* wait and reduction */
+	assert_int_equal(count(svg, "h430.0v14h-430.0z"), 2 * RANKS * 2); /* waits and reductions, each half a call long */
 	assert_int_equal(count(svg, "M548.0 "), RANKS * 2);               /* the reduction begins in the middle */
 	assert_int_equal(count(svg, ">rank 0</text>"), 1 + 2);            /* the label of the row, and those of the waits of rank 1 */
 	assert_non_null(strstr(svg, "64K of f16, 2 ranks"));

@@ -180,7 +180,7 @@ static void hellos_and_plans_out_of_range_are_refused(void **state)
 	BAD_PLAN(m.bytes = UINT64_MAX);
 	BAD_PLAN(m.n_places = 17);
 	BAD_PLAN(m.n_places = 0);
-	BAD_PLAN(m.kind = RDMA_PLAN_CHECK); /* more messages than places */
+	BAD_PLAN(m.kind = RDMA_PLAN_CHECK); /* a check needs a place for each message, and at most `window` messages */
 }
 
 static void random_plans_stay_inside_the_buffer(void **state)

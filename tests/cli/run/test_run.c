@@ -50,7 +50,7 @@ static gpul_status find_line(const char *kernel, struct run_line *l, gpul_error 
 	return st;
 }
 
-/* Write text to a file and find its line; compare the words, each in <>; "" if no line is found. */
+/* Write text to a file, and compare the words of its "gpuload run:" line, each in <>; "": the file has no such line. */
 static void expect_words(const char *text, const char *kernel, const char *words)
 {
 	struct run_line l;
@@ -206,7 +206,7 @@ static void refuses_a_file_line_that_writes_files_or_chooses_the_driver(void **s
 	}
 }
 
-/* ---- fitting ----------------------------------------------------------------------- */
+/* ---- which arguments fit a parameter ------------------------------------------------- */
 
 /* Parameters of every role; each is tested alone, as the only parameter of a kernel. */
 static gpul_param params[] = {
@@ -279,7 +279,7 @@ static void reports_a_wrong_number_of_arguments_with_the_signature(void **state)
 
 /* ---- checking ---------------------------------------------------------------------- */
 
-/* Compare a buffer with the contents `text` with the expectation `what`. */
+/* Check a buffer that contains `text` against the expectation `what`. */
 static struct run_check check(const char *text, const char *what, double rtol, double atol)
 {
 	struct run_target target = { .arg = 0, .what = what };

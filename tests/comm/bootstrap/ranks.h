@@ -37,7 +37,7 @@ void ranks_as_threads(int size, rank_body *body, void *arg, struct rank_end *end
 /* Check that all ranks have succeeded, and that no file is left. */
 void ranks_expect_ok(const struct rank_end *ends, int size);
 
-/* A rank_body: meet, gather blocks of each size of arg (up to SIZE_MAX) and check their bytes, meet again at the end. */
+/* A rank_body: gpul_boot_open(), an all-gather of blocks of each size in arg (size_t[], ends with SIZE_MAX), two barriers. */
 gpul_status ranks_gather_sizes(const gpul_comm_job *job, void *arg, gpul_error *err);
 enum { RANKS_LONG_MS = 60000 }; /* a time-out that only a failing test reaches */
 

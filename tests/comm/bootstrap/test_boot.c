@@ -227,7 +227,7 @@ static void a_job_meets_again_under_the_same_name(void **state)
 	ranks_expect_ok(ends, 3);
 }
 
-/* ---- ranks that do not come, leave, or do something else -------------------------------------------------------- */
+/* ---- ranks that never open the bootstrap, that leave, or that make different calls ------------------------------- */
 
 /* The ways in which the ranks' calls can differ. */
 struct different {

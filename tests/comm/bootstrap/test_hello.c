@@ -25,7 +25,7 @@
 
 enum { LONG_MS = 20000 };
 
-/* ---- one real rank ---------------------------------------------------------------------------------------------- */
+/* ---- a rank that calls gpul_boot_open(), on a thread ------------------------------------------------------------- */
 
 struct real_rank {
 	pthread_t thread;
@@ -86,7 +86,7 @@ static int connect_to(const gpul_comm_job *job)
 	return fd;
 }
 
-/* A complete HELLO. */
+/* A HELLO as it is sent: head and content. */
 struct hello {
 	struct boot_head head;
 	struct boot_hello hello;
@@ -152,7 +152,7 @@ static void expect_refusal(int fd, const char *text)
 	close(fd);
 }
 
-/* ---- strangers: rank 0 drops their connections, and the ranks meet -------------------------------------------------- */
+/* ---- strangers: rank 0 drops their connections, and the ranks connect nevertheless ---------------------------------- */
 
 static void strangers_do_not_disturb_the_meeting(void **state)
 {

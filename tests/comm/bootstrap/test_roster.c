@@ -223,7 +223,7 @@ static void the_first_of_several_failures_is_that_of_all(void **state)
 
 		ranks_as_threads(8, fail_together, texts, ends);
 		for (int r = 0; r < 8; r++) {
-			/* A rank may fail and leave before another rank has met it; that rank's gpul_boot_open() then fails. */
+			/* A rank may fail and leave before another rank connects to it; then gpul_boot_open() of the other rank fails. */
 			if (ends[r].status)
 				assert_non_null(strstr(ends[r].err.text, "failure of rank"));
 			else
@@ -264,7 +264,7 @@ struct stop {
 	struct rank_end ends[3];
 };
 
-/* Rank 1 is stopped by the test; rank 0 waits until it notices, then waits for it in a barrier. */
+/* Rank 1 is stopped by the test; rank 0 waits until it has noticed this, then calls a barrier, in which it waits for rank 1. */
 static gpul_status notice_stop(const gpul_comm_job *job, void *arg, gpul_error *err)
 {
 	struct stop *s = arg;

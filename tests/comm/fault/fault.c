@@ -101,7 +101,7 @@ static bool is_zombie(pid_t launcher)
 	return waitid(P_PID, (id_t)launcher, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == launcher;
 }
 
-/* Send a signal to the victim, at the chosen step or at any time; returns the time of the signal. */
+/* Send a signal to the victim, at the chosen step or at a random time; returns the time of the signal. */
 static uint64_t strike(struct run *run, pid_t launcher, int signal)
 {
 	struct outcome *victim = &run->s->ranks[run->s->victim];

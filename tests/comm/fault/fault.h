@@ -35,7 +35,7 @@ enum deed {
 	N_DEEDS
 };
 
-/* Where the launcher runs. */
+/* The environment in which the launcher and its ranks run. */
 enum place {
 	PLACE_HERE,
 	PLACE_NO_SHM,   /* nothing can be created in /dev/shm */
@@ -126,7 +126,7 @@ bool complain(char text[TEXT_BYTES], const char *fmt, ...) __attribute__((format
 
 /* ---- launch.c ---- */
 
-/* Start the ranks of a round; returns the launcher's process, which ends after all ranks, or -1 if the place is not permitted. */
+/* Start the ranks of a round; returns the launcher's process, which ends after all ranks, or -1 if s->place is not permitted. */
 pid_t launch(struct shared *s, int shared_fd, const char *folder);
 /* True if this process is allowed to enter a place, for example to create a namespace. */
 bool permitted(enum place place);

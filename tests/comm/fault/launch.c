@@ -1,4 +1,4 @@
-/* launch.c — start the ranks of a round, here or in a restricted place. */
+/* launch.c — start the ranks of a round, in this environment or in a restricted one (enum place). */
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@ static bool own_mounts(void)
 	return unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0;
 }
 
-/* Enter the place; the folder of the sockets stays writable. */
+/* Restrict this process as `place` says; the folder of the sockets stays writable. */
 static bool enter(enum place place, const char *folder)
 {
 	const struct rlimit few = { FEW_FILES, FEW_FILES };

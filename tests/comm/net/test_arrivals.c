@@ -41,7 +41,7 @@ struct end {
 static struct two_ends ends;
 static struct end end[2];
 
-/* ---- the replaced functions of the backend: flushes of end 0 ------------------------------------------------------------ */
+/* ---- functions that replace the backend's, to delay, count or fail the flushes of end 0 --------------------------------- */
 
 static struct {
 	gpul_rdma_backend table;
@@ -49,7 +49,7 @@ static struct {
 	atomic_bool hold, fail;
 	atomic_uint n_held, n_polls, n_flushes, n_too_early;
 	uint64_t id;                             /* id of the flush that the test holds back; at most one */
-	uint64_t covered[BLOCKS], shown[BLOCKS]; /* announced steps when the flush in flight, and when the last ended flush, was posted */
+	uint64_t covered[BLOCKS], shown[BLOCKS]; /* steps announced when the flush in flight, and the last ended flush, was posted */
 } front;
 
 /* Check that no tail counts a step whose flush has not ended. */

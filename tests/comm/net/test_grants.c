@@ -157,7 +157,7 @@ struct sim_channel {
 	uint64_t head, tail, sent, posted;
 	uint64_t asked, granted; /* sent values of the sender's request word and of the receiver's grant word */
 	uint64_t asks, grants;   /* values of these two words that have arrived */
-	uint32_t bytes[GPUL_COMM_STEPS], free_bytes[GPUL_COMM_STEPS]; /* for each step in flight */
+	uint32_t bytes[GPUL_COMM_STEPS], free_bytes[GPUL_COMM_STEPS]; /* of each step in flight */
 };
 
 struct sim {

@@ -246,7 +246,7 @@ static void a_persistent_kernel_is_refused(void **state)
 	run_ranks(2, &options, refused, NULL);
 }
 
-/* Rank 1 makes another call: both ranks end with the same failure. */
+/* Rank 1 calls with another count: both ranks end with the same failure. */
 static void different_calls(struct rank *r, void *arg)
 {
 	gpul_error err = { 0 };

@@ -40,7 +40,7 @@ void make_batch(const struct limits *limits, unsigned long number, struct batch 
 	out->direct = limits->gpu_direct < 0 ? (uint32_t)below(&r, 1u << MAX_SOAK_RANKS) : limits->gpu_direct ? ~0u : 0;
 }
 
-/* Choose a count: small, next to a multiple of a pack, line or slot, or arbitrary. */
+/* Choose a count: small, within one element of a multiple of the size of a pack, line or slot, or arbitrary. */
 static size_t random_count(struct random *r, size_t element_bytes, size_t max_bytes)
 {
 	static const size_t borders[] = { 16, 120, 128, 240, 256, 480, 640, 1024, 1920, 2048, 4096, 16384, 32768 };

@@ -19,7 +19,7 @@ struct limits {
 	bool threads;                     /* the ranks are threads of this process */
 };
 
-/* The communicator of BATCH_CASES cases. */
+/* The communicator that BATCH_CASES consecutive cases share. */
 struct batch {
 	int n_ranks;
 	gpul_comm_options options;

@@ -32,7 +32,7 @@ typedef bool trick_play(struct liar *l, int s);
 struct trick {
 	const char *what;
 	trick_play *play;
-	unsigned one_in;                                      /* n: played every n-th round, because the trick waits; 0: every round */
+	unsigned one_in;                                      /* n: play this slow trick in every n-th round only; 0: in every round */
 	void (*change)(struct wire_hello *h, unsigned round); /* used by send_false_hello() */
 };
 
@@ -367,7 +367,7 @@ static bool silence_after_offer(struct liar *l, int s)
 	return get_offer(l, s, &offer, NULL) && expect_dropped(l, s);
 }
 
-/* Open more silent connections than the owner serves at once. */
+/* Open more silent connections than the owner serves at the same time. */
 static bool storm_of_connections(struct liar *l, int s)
 {
 	int all[200];

@@ -36,7 +36,7 @@ struct trick {
 	trick_fd *fd;         /* NULL: a valid descriptor */
 	trick_play *play;     /* NULL: one OFFER with one descriptor */
 	enum { MUST_FAIL, MUST_ATTACH, MAY_ATTACH } end;
-	unsigned one_in; /* n: played every n-th round, because the trick waits; 0: every round */
+	unsigned one_in; /* n: play this slow trick in every n-th round only; 0: in every round */
 };
 
 /* ---- descriptors that contradict the OFFER --------------------------------------------------- */
@@ -557,7 +557,7 @@ enum fault_verdict hostile_servers(struct fault *f)
 	struct wire_hello hello;
 	bool good;
 
-	f->kind = GPUL_MEM_MEMFD; /* the only kind whose descriptors the liar can create */
+	f->kind = GPUL_MEM_MEMFD; /* the only kind whose descriptors the false owner can create */
 	good = raw_record(f, &hello, &l.offer);
 	l.offer.share.mapped_bytes = MAPPED;
 	l.offer.share.granularity_bytes = 4096;

@@ -1,4 +1,4 @@
-/* hostile.c — see hostile.h. */
+/* hostile.c — makes netqueue entries with wrong or random members, and checks what the kernel does with them. */
 #include "tests/lab/netqueue/hostile.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* rig.c — see rig.h. */
+/* rig.c — runs a netqueue on random entries, and computes the expected result on the CPU. */
 #include "tests/lab/netqueue/rig.h"
 
 #include <stdio.h>

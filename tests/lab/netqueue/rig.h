@@ -43,9 +43,9 @@ void rig_fill_destination(struct rig *r);
  * up to most_gap bytes.  Returns the number of entries. */
 uint64_t rig_random_entries(struct rig *r, gpul_netqueue_entry *entries, uint64_t most, uint32_t most_bytes, uint32_t most_gap);
 
-/* Write n entries, at most as many as the ring has, run the kernel, and read the destination and its guards into was. */
+/* Write n entries, at most as many as the ring has, run the kernel, and read the destination and its guards into r->was. */
 gpul_status rig_run(struct rig *r, const gpul_netqueue_entry *entries, uint64_t n, gpul_netqueue_result *out, gpul_error *err);
-/* Read the destination and its guards into was. */
+/* Copy the destination and its guards to r->was. */
 void rig_read(struct rig *r);
 
 /* Return the rule that entry n breaks, computed without the library's code; 0: it is valid. */

@@ -1,4 +1,4 @@
-/* stream.c — see stream.h. */
+/* stream.c — makes random streams and the destination's expected content. */
 #include "tests/lab/netqueue/stream.h"
 
 #include <stdlib.h>

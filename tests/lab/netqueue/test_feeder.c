@@ -15,11 +15,7 @@
 #include "tests/lab/netqueue/rig.h"
 #include "tests/lab/netqueue/stream.h"
 
-enum {
-	BYTES = 300000,
-	BUFFERED = 16384
-}; /* BUFFERED: bytes that a socket accepts before any are
-					     * received */
+enum { BYTES = 300000, BUFFERED = 16384 }; /* BUFFERED: bytes that a socket accepts and stores */
 
 /* The ring is small, so that one stream goes around it many times (laps). */
 static const gpul_netqueue_desc small = { .shape = { .n_slots = 4, .slot_bytes = 4096, .n_entries = 16, .chunk_entries = 2, .n_blocks = 3 },

@@ -1,7 +1,8 @@
 /* sparse_random.c — random sparse all-reduces, started by hand: sparse_random [CASES [SEED]].
  *
- * 2 to 5 ranks, 50 cases for each communicator, one after another in the same buffers.  A case: any size up to 100,000 elements, type,
- * alignment, density, in or out of place, packed in device or host memory, sum or mean; blocks of 16 to 1024 elements, contributions of 1 to 64 blocks with them. */
+ * 2 to 5 ranks run 50 cases with each communicator, one after another in the same buffers.  A case has a random size of up to 100,000
+ * elements, type, alignment, density, operation (sum or mean) and place of packing (device or host), and is in place or not; a communicator
+ * has blocks of 16 to 1024 elements, and contributions of 1 to 64 blocks. */
 #include <stdio.h>
 #include <stdlib.h>
 

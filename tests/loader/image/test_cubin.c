@@ -103,7 +103,7 @@ static void reads_a_kernel_of_both_abi_versions(void **state)
 		}
 }
 
-/* Hand-written kernels and cubins of older tools have no attributes 0x2f and 0x12. */
+/* Hand-written kernels and cubins of older tools lack the attributes 0x2f (register count) and 0x12 (minimum stack size). */
 static void reads_registers_and_stack_of_cubins_without_their_attributes(void **state)
 {
 	const uint32_t infos[] = { 3, 28u << 24 | 3, 255u << 24 };
@@ -193,7 +193,7 @@ static void reads_how_ptxas_was_called(void **state)
 	}
 }
 
-/* Return the architecture suffix that is read from a cubin with these e_flags and, if compat is not 0, attribute 9 = compat. */
+/* Return the architecture suffix that is read from a cubin with these e_flags.  compat: value of attribute 9 in .nv.compat; 0: none. */
 static char suffix_of(bool older, unsigned sm, uint32_t e_flags, unsigned compat)
 {
 	bool relocatable = false;

@@ -391,7 +391,7 @@ static void reads_members_of_a_thin_archive_from_its_folder(void **state)
 	assert_non_null(mkdtemp(folder));
 	pack_archive(&p, true);
 	pack_member(&p, "//", "a_name_longer_than_sixteen.ptx/\n", 32);
-	pack_member(&p, "/0             /", NULL, sizeof ptx - 1); /* as ar writes a base name of 15 characters */
+	pack_member(&p, "/0             /", NULL, sizeof ptx - 1); /* ar writes this header if the base name has 15 characters */
 	snprintf(path, sizeof path, "%s/lib.a", folder);
 	write_file(folder, "lib.a", p.at, p.n);
 	pack_expect_refused(&p, GPUL_EFORMAT, "a thin archive from memory");
@@ -404,7 +404,7 @@ static void reads_members_of_a_thin_archive_from_its_folder(void **state)
 	assert_int_equal(pack_only(list)->offset, 0);
 	assert_string_equal(gpul_images_place(list, pack_only(list))->member, "a_name_longer_than_sixteen.ptx");
 	pack_images_close(list);
-	pack_member(&p, "missing.ptx/", NULL, 100); /* the other member is still listed */
+	pack_member(&p, "missing.ptx/", NULL, 100); /* a member whose file is missing; the other member is still listed */
 	write_file(folder, "lib.a", p.at, p.n);
 	assert_int_equal(pack_images_open(path, NULL, &list, NULL), GPUL_OK);
 	assert_int_equal(pack_only(list)->sm, 80);

@@ -13,8 +13,8 @@ enum {
 	N_TAGS = 11,
 	BIG_BYTES = 64 << 20,
 	SMALL_BYTES = 256 << 10,
-	GUARD_BYTES = 64,                                                     /* after each message, a receive must not write */
-	SLOT_BYTES = BIG_BYTES + MAX_GROUP * (SMALL_BYTES + 2 * GUARD_BYTES), /* of receive memory for one group */
+	GUARD_BYTES = 64,                                                     /* bytes after each message, which a receive must not write */
+	SLOT_BYTES = BIG_BYTES + MAX_GROUP * (SMALL_BYTES + 2 * GUARD_BYTES), /* bytes of receive memory for one group */
 	NOISE_BYTES = BIG_BYTES + SMALL_BYTES + (1 << 16),
 	UNTOUCHED = 0xee,
 };

@@ -304,7 +304,7 @@ static void a_fault_is_printed_once(void **state)
 	assert_true(pread(file, text, sizeof text - 1, 0) > 0);
 	close(file);
 	assert_non_null(strstr(text, "4-byte global load at 0x10 is a NULL pointer; add, block 0, thread 0\n"));
-	assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1); /* one line */
+	assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1); /* the text is one line */
 	assert_int_equal(cudaDeviceReset(), cudaSuccess);
 	__cudaUnregisterFatBinary(handle);
 }
@@ -401,8 +401,8 @@ static void two_processes_share_memory_and_an_event(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_process_can_exit_while_a_kernel_runs),  /* must be first, because it forks */
-		cmocka_unit_test(two_processes_share_memory_and_an_event), /* early, because it forks */
+		cmocka_unit_test(a_process_can_exit_while_a_kernel_runs),  /* first, because it forks before the driver is open */
+		cmocka_unit_test(two_processes_share_memory_and_an_event), /* also forks before the driver is open */
 		cmocka_unit_test(each_device_has_its_own_copy_of_a_variable),
 		cmocka_unit_test(peer_devices_access_each_others_memory),
 		cmocka_unit_test(registering_code_again_resets_its_variables),

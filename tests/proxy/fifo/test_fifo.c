@@ -268,7 +268,7 @@ static void positions_wrap_around_at_2_to_the_64(void **state)
 	gpul_fifo_close(f);
 	line(0)->tail = UINT64_MAX - 4;
 	f = open_area(2);
-	/* a slot of zeros looks written in an odd lap, but after so many laps no slot would be zero, so clear the lap bits */
+	/* the area is still zero, which in an odd lap looks like written slots; store what the previous lap would have left */
 	for (unsigned i = 0; i < 2; i++)
 		pusher_store(&pushers[0], pushers[0].next - 2 + i, 0, 0);
 	for (uint64_t i = 0; i < 12; i++) {

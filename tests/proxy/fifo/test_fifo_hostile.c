@@ -78,7 +78,7 @@ static void refuses_a_header_with_any_wrong_field(void **state)
 	free(area);
 }
 
-/* Inconsistent combinations of lanes, lane_shift and bytes. */
+/* Each header in which lanes, lane_shift and bytes contradict each other or exceed the memory is refused. */
 static void refuses_a_shape_larger_than_the_memory(void **state)
 {
 	(void)state;

@@ -20,7 +20,7 @@ struct worker {
 	gpul_fifo *f;
 	unsigned lanes, first; /* the worker pushes to lanes first, first + N_PUSHERS ... */
 	uint64_t n;            /* number of pushes per lane, unless aborted */
-	uint64_t *written;     /* data written before a push, at the index in the trigger */
+	uint64_t *written;     /* words that the worker writes before its pushes; each trigger has its word's index */
 	uint64_t aborted_with; /* abort code that the last lane returned */
 	uint32_t code;
 };

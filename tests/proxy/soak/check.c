@@ -138,7 +138,7 @@ bool checker_end(struct checker *c, const uint64_t *results, uint64_t upto, uint
 	return true;
 }
 
-/* A trigger may have arrived although waiting for it was aborted; triggers after an unused ticket never arrive. */
+/* A trigger may have arrived although waiting for it was aborted; triggers after a reserved but unused position never arrive. */
 static bool abort_is_valid(const struct checker *c, const uint64_t *result, uint64_t came, uint64_t count)
 {
 	const uint64_t pushed = result[1];

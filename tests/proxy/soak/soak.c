@@ -48,7 +48,7 @@ static unsigned fifos_of(const struct shape *s, const struct options *o)
 	return s->fifos <= cpus / 2 ? s->fifos : cpus >= 2 ? cpus / 2 : 1;
 }
 
-/* Run n FIFOs of a shape at the same time; the first error is stored in runs[0]. */
+/* Run n FIFOs like the run `like` at the same time; the first error is stored in runs[0]. */
 static uint64_t run_together(struct run *runs, unsigned n, const struct run *like)
 {
 	struct one *ones[MAX_FIFOS] = { NULL };

@@ -20,7 +20,7 @@ struct shape {
 	enum soak_how how;
 	bool shared;
 	unsigned fifos;   /* FIFOs at the same time; 1 for small shapes, which are run with each consumer */
-	unsigned percent; /* share of the triggers of all mass shapes; 0: a small shape */
+	unsigned percent; /* percentage of the triggers that the small shapes leave; 0: a small shape */
 };
 
 extern const struct shape shapes[];

@@ -27,7 +27,7 @@ enum {
 	NOTE_TAG = 0x6e6f7465,
 };
 
-/* ---- pattern.c: bytes that depend on their place ------------------------------------------------------------------ */
+/* ---- pattern.c: bytes that depend on their position --------------------------------------------------------------- */
 
 void pattern_fill(unsigned char *at, uint64_t bytes, uint64_t seed);
 /* Return the index of the first wrong byte; `bytes`: all are right. */
@@ -112,7 +112,7 @@ typedef struct session {
 	totals totals;
 } session;
 
-/* What the connecting end shall do. */
+/* The command-line settings of the connecting end. */
 typedef struct wishes {
 	uint64_t seed, max_bytes;
 	uint32_t n_items, n_puts, rounds;

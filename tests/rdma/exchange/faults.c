@@ -127,7 +127,7 @@ static gpul_status be_killed(session *s, gpul_error *err)
 	return st;
 }
 
-/* Make the peer kill itself by raising its word `kill`.  A put is used because it arrives even when sends are outstanding. */
+/* Make the peer kill itself by a put that sets its word `kill`; a put arrives even when sends are outstanding. */
 static gpul_status kill_peer(session *s, gpul_rdma_request *out, gpul_error *err)
 {
 	const gpul_rdma_put_desc put = {

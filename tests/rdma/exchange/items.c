@@ -18,7 +18,7 @@ static uint64_t seed_of(const plan *p, unsigned direction, unsigned stream, uint
 	return mix(mix(p->seed + p->connection * 2 + direction) + mix(p->round * 2 + stream) + k);
 }
 
-/* Return size class k of the classes of at most `most` bytes. */
+/* Return class k (modulo their number) of the size classes of at most `most` bytes. */
 static uint64_t class_at(uint64_t k, uint64_t most)
 {
 	unsigned n = 0;

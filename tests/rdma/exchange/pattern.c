@@ -1,4 +1,4 @@
-/* pattern.c — bytes that depend on their place, so that a byte at a wrong place is detected. */
+/* pattern.c — bytes that depend on their position, so that a byte at a wrong position is detected. */
 #include "tests/rdma/exchange/exchange.h"
 
 #include <string.h>

@@ -9,8 +9,8 @@
 enum { MAX_STREAMS = 4, MAX_WAITING = 512 };
 
 struct fake_event {
-	int waiting;
-}; /* waiting: number of cuEventRecord calls that have not been executed */
+	int waiting; /* number of cuEventRecord calls that have not been executed */
+};
 
 struct work { /* a queued copy or cuEventRecord */
 	void *to;

@@ -228,7 +228,7 @@ static void refuses_hostile_descriptions(void **state)
 			bad[i] ^= (unsigned char)x;
 			assert_int_equal(gpul_rdma_libfabric.connect_path(a.path, bad, n, &err), GPUL_EFORMAT);
 		}
-	for (unsigned i = 0; i < 2; i++) { /* an address of another family could be longer, and read past its end */
+	for (unsigned i = 0; i < 2; i++) { /* another family could have longer addresses, so accepting it would read past the end */
 		const sa_family_t families[] = { AF_UNSPEC, AF_INET6, AF_UNIX, 0xffff };
 
 		for (size_t k = 0; k < 4; k++) {

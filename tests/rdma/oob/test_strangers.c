@@ -144,7 +144,7 @@ static void a_welcomed_client_comes_before_new_ones(void **state)
 	send_frame(first, GPUL_RDMA_HELLO);
 	welcome(expect(GPUL_RDMA_STRANGER_HELLO));
 	second = client();
-	assert_int_equal(next_until(gpul_clock_ns() + 50000000).kind, GPUL_RDMA_STRANGER_NONE); /* accepts the new client */
+	assert_int_equal(next_until(gpul_clock_ns() + 50000000).kind, GPUL_RDMA_STRANGER_NONE); /* accepts the silent new client */
 	send_frame(second, GPUL_RDMA_HELLO);
 	send_frame(first, GPUL_RDMA_READY);
 	gpul_rdma_channel_close(gpul_rdma_stranger_take(s, expect(GPUL_RDMA_STRANGER_READY)));

@@ -136,7 +136,7 @@ static void both_ends_live_as_long_as_both_send_beats(void **state)
 	make_pair(ends);
 	watch(ends[0], LONG_NS, SHORT_NS, &r[0]);
 	watch(ends[1], SHORT_NS, LONG_NS, &r[1]);
-	sleep_ms(300); /* longer than the limit of the lease, which would expire without beats */
+	sleep_ms(300); /* longer than the lease, which would expire without heartbeats */
 	gpul_rdma_watch_end(r[0].entry, NULL, (gpul_rdma_totals){ .received = 7, .sent = 3 });
 	gpul_rdma_watch_end(r[0].entry, NULL, (gpul_rdma_totals){ .received = 8, .sent = 3 });
 	wait_for(&r[1]);
@@ -414,7 +414,7 @@ static void may_be_ended_by_several_threads_at_once(void **state)
 
 		make_pair(ends);
 		for (int i = 0; i < 2; i++)
-			watch(ends[i], LONG_NS, 8000000, &r[i]); /* a beat each millisecond */
+			watch(ends[i], LONG_NS, 8000000, &r[i]); /* a heartbeat each millisecond */
 		for (int i = 0; i < 4; i++)
 			assert_int_equal(pthread_create(&threads[i], NULL, send_and_end, &r[i % 2]), 0);
 		for (int i = 0; i < 4; i++)

@@ -90,7 +90,7 @@ static void does_not_count_the_time_in_which_this_process_was_stopped(void **sta
 	gpul_rdma_lease_received(&l, now + SECOND);
 	gpul_rdma_lease_tick(&l, now + SECOND);
 	gpul_rdma_lease_received(&l, now + 60 * (uint64_t)SECOND);
-	gpul_rdma_lease_tick(&l, now + 60 * (uint64_t)SECOND); /* the time of the last beat is never later than now */
+	gpul_rdma_lease_tick(&l, now + 60 * (uint64_t)SECOND); /* last_heard_ns must never become later than the present time */
 	assert_int_equal(l.last_heard_ns, now + 60 * (uint64_t)SECOND);
 }
 

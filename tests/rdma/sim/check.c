@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* ---- places -------------------------------------------------------------------------------- */
+/* ---- finding buffers and registrations ------------------------------------------------------ */
 
 /* Return the buffer that contains [at, at + bytes); NULL: none. */
 struct buffer *find_buffer(const struct sim *s, unsigned end, uint64_t at, uint64_t bytes)

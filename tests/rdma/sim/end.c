@@ -1,4 +1,4 @@
-/* end.c — one end's thread: it ticks, delivers events, starts and tests requests, and takes operations, at odd times. */
+/* end.c — one end's thread: at random times it ticks, delivers events, starts and tests requests, and takes operations. */
 #include "tests/rdma/sim/sim.h"
 
 #include <stdlib.h>

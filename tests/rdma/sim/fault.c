@@ -282,7 +282,7 @@ static void forge_completion(struct sim *s, struct end *e, gpul_rdma_event *v)
 		v->id = e->ended_copy;
 	} else if (chance(r, 300)) {
 		v->id = random_bits(r);
-	} else if (chance(r, 500)) { /* a copy, a flush or a write, perhaps one that has just ended */
+	} else if (chance(r, 500)) { /* the id of a copy, a flush or a write, which may just have ended */
 		v->id = (uint64_t)below(r, 5) << 48 | below(r, 40);
 	} else {
 		const unsigned qp = below(r, s->p.n_qps);

@@ -280,7 +280,7 @@ static void plan_requests(struct sim *s)
 	}
 }
 
-/* ---- all together ------------------------------------------------------------------------------- */
+/* ---- the whole plan ----------------------------------------------------------------------------- */
 
 static void reset_end(struct sim *s, struct end *e)
 {

@@ -155,7 +155,7 @@ static void invent_arrival(struct sim *s, struct end *e, gpul_rdma_event *out)
 
 	for (unsigned tries = 0; tries < 20 && (!t || ((t->full || t->returned || !t->is_told) && chance(r, 990))); tries++)
 		t = &f->slots[(f->told - 1 - below(r, chance(r, 300) ? GPUL_RDMA_SLOTS : 30)) % GPUL_RDMA_SLOTS];
-	if (t->awaited && t->last && chance(r, 300)) /* use the slot after a last segment that has not arrived completely */
+	if (t->awaited && t->last && chance(r, 300)) /* use the slot after a message whose last segment is incomplete */
 		t = &f->slots[t->sequence % GPUL_RDMA_SLOTS];
 	uint32_t bytes = t->room, sequence = t->sequence;
 	bool last = t->ends ? chance(r, 970) : chance(r, 80);

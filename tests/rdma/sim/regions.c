@@ -1,4 +1,4 @@
-/* regions.c — the memory of the two ends: areas with buffers, their registrations, and the links on top. */
+/* regions.c — creates the memory of the two ends (areas with buffers), its registrations, and the links. */
 #include "tests/rdma/sim/sim.h"
 
 #include <stdlib.h>

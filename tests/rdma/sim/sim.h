@@ -137,7 +137,7 @@ struct params {
 	int wc_status;
 	bool lands;                 /* ERROR_COMPLETION: the failed operation takes effect */
 	bool beats_stop;            /* STALL: the socket's thread stops, too */
-	bool failed_lost, eof_lost; /* messages of the socket that do not arrive */
+	bool failed_lost, eof_lost; /* true: the peer does not receive the socket's FAILED message, or its end of file */
 	bool harmless, must_fail;   /* harmless: no link may fail; must_fail: both must fail */
 	uint64_t socket_ns;
 };
@@ -152,7 +152,7 @@ struct told_slot {
 
 struct told_message {
 	bool has_last;
-	uint32_t last, seen, n_full; /* last: the last segment; seen: 1 + the highest one that has arrived; n_full: complete ones */
+	uint32_t last, seen, n_full; /* last: index of the last segment; seen: 1 + highest arrived index; n_full: complete segments */
 	uint64_t bytes;
 };
 
@@ -188,8 +188,8 @@ struct inbox_item {
 };
 
 struct sent_queue {                                                    /* one queue pair */
-	uint64_t last_lands, last_done, last_early_done, last_arrived; /* times that keep an ordered fabric in order */
-	uint32_t taken, retired;                                       /* numbers of operations */
+	uint64_t last_lands, last_done, last_early_done, last_arrived; /* times of the last events, which later events must not precede */
+	uint32_t taken, retired;                                       /* counts of operations */
 	int recvs;
 	bool in_error;
 };
@@ -230,7 +230,7 @@ struct end {
 	uint64_t thread_ns; /* typical time between two steps of this end's thread */
 	uint64_t next_run_ns, idle_ns, last_tick_ns, away_until_ns;
 	uint32_t run_stamp;
-	gpul_rdma_lease lease; /* lease of this end's socket thread */
+	gpul_rdma_lease lease; /* heartbeats of this end's socket thread */
 	unsigned copies;       /* number of copies in flight */
 	bool dead, stalled, failed;
 	uint64_t failed_ns;
@@ -253,7 +253,7 @@ enum happening { RUN, LAND, LAND_PART, DELIVER, COPIED, SETTLE, FAULT, SOCKET_FA
 struct future {
 	uint64_t ns, order;
 	uint8_t what, end;
-	uint32_t index; /* RUN: end.run_stamp, without which the event is outdated; otherwise an index in sim.flying or sim.items */
+	uint32_t index; /* RUN: run_stamp of the end (another value is outdated); otherwise an index in sim.flying or sim.items */
 };
 
 /* A write to device memory that no flush has made visible yet. */

@@ -1,7 +1,7 @@
 /* pump.c — the verbs backend on a real device (or rxe): two paths in one process, messages with immediates, checked byte for byte.
  *
  *     pump [--qps N] [--bytes N] [--count N] [--batch N] [--uc] [--flush none|read|atomic] [--datagrams] [--timeout N]
- *          [--slots N]   messages of different memory; 1: all from and to the same bytes, as ib_write_bw does
+ *          [--slots N]   number of messages before memory is used again; 1: all use the same bytes, as in ib_write_bw
  *
  * Prints one line: what the device is, and MiB/s.  Exits 77 where there is no device. */
 #include <getopt.h>

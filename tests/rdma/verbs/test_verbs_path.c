@@ -173,7 +173,7 @@ static void memory_has_no_more_rights_than_its_use_needs(void **state)
 	}
 }
 
-/* Flush with a policy; returns the text of about(). */
+/* Flush with a policy, whose description by about() must be `text`. */
 static void flush_once(gpul_rdma_flush policy, const char *text)
 {
 	gpul_rdma_device_desc desc = plain_desc();

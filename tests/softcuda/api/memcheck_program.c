@@ -231,7 +231,7 @@ static void allocates_much(void)
 	free_all();
 }
 
-/* ---- overruns: the last lanes of copy() access the 6 bytes after ODD ------------------------------------------------ */
+/* ---- overruns: the last lanes of copy() access 6 bytes after an allocation of ODD bytes -------------------------------------- */
 
 enum { ODD = BYTES - 6 };
 

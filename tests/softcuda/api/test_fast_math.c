@@ -123,7 +123,7 @@ static bool named_by_the_driver(const char *task)
 
 static void the_drivers_threads_have_names_and_receive_no_signals(void **state)
 {
-	/* not blocked: SIGKILL and SIGSTOP cannot be; 32 and 33 belong to glibc; the thread itself raises SIGBUS and SIGSEGV */
+	/* not blocked: SIGKILL and SIGSTOP (impossible), 32 and 33 (used by glibc), SIGBUS and SIGSEGV (raised by the thread itself) */
 	const unsigned long long cannot = 1ull << (SIGKILL - 1) | 1ull << (SIGSTOP - 1) | 3ull << 31 | 1ull << (SIGBUS - 1) |
 					  1ull << (SIGSEGV - 1);
 	unsigned n_threads = 0;

@@ -341,7 +341,7 @@ static void a_node_is_inserted_in_a_capture(void **state)
 	fails(cuStreamUpdateCaptureDependencies(s, &node, NULL, 1, CU_STREAM_ADD_CAPTURE_DEPENDENCIES), CUDA_ERROR_ILLEGAL_STATE);
 }
 
-/* In NCCL's captures, too, the last node of a forked stream is a node that the program itself added. */
+/* A forked stream need not be joined if its last node (tip) was added by the program itself, as in the captures of NCCL. */
 static void a_tip_that_the_program_added_need_not_be_joined(void **state)
 {
 	CUgraph captured;

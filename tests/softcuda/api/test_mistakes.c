@@ -99,7 +99,7 @@ static void CUDA_CB allocate(void *result)
 	*(CUresult *)result = cuMemAlloc(&p, 4);
 }
 
-/* libgomp makes this query on purpose: the error tells it that it runs in a callback. */
+/* libgomp calls cuMemGetAddressRange() in callbacks on purpose: the error shows libgomp that the code runs in a callback. */
 static void a_forbidden_call_in_a_callback_is_explained_but_not_the_query_of_libgomp(void **state)
 {
 	CUresult query = CUDA_SUCCESS, allocation = CUDA_SUCCESS;

@@ -327,7 +327,7 @@ static void the_device_supports_multicast(void **state)
 	assert_int_equal(best, M2);
 }
 
-/* ---- descriptors ----------------------------------------------------------------------------- */
+/* ---- calls without a free file descriptor ---------------------------------------------------- */
 
 static rlim_t most_descriptors;
 

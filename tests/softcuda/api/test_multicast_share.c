@@ -24,7 +24,7 @@ static const char ptx[] =
 	"ld.param.u64 %d1, [x]; ld.param.u64 %d2, [own]; multimem.red.release.sys.global.add.u32 [%d1], 1;\n"
 	"again: ld.acquire.sys.global.u32 %r, [%d2]; setp.lt.u32 %p, %r, 2; @%p bra again; ret; }\n";
 
-/* ---- a descriptor between processes ---------------------------------------------------------- */
+/* ---- sending a file descriptor to the other process ------------------------------------------ */
 
 static void send_descriptor(int peer, int fd)
 {
@@ -52,7 +52,7 @@ static int receive_descriptor(int peer)
 	return fd;
 }
 
-/* ---- both sides ---------------------------------------------------------------------------------- */
+/* ---- functions for both processes ---------------------------------------------------------------- */
 
 struct side {
 	CUmemGenericAllocationHandle object, memory;

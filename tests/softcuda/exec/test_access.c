@@ -284,7 +284,7 @@ static void lanes_access_memory_at_any_distance(void **state)
 	(void)state;
 	assert_true(far != MAP_FAILED);
 	for (unsigned k = 0; k < 2 * sizeof steps / sizeof steps[0]; k++) {
-		/* lane 31 first: the other lanes' addresses are below the first one's */
+		/* if k is odd, addresses descend from lane to lane, so that all others are below that of lane 0 */
 		struct rig *r = open_body("", k % 2 ? "xor.b32 %r1, %t, 31; cvt.u64.u32 %d1, %r1; ld.global.u64 %d2, [%o+256];\n"
 						      "mad.lo.u64 %d1, %d1, %d2, %x; st.global.u32 [%d1], %t;\n"
 						      "ld.global.u32 %r2, [%d1]; st.global.u32 [%mine], %r2;"

@@ -92,7 +92,7 @@ static void make_problem(struct problem *p, const struct shape *s, const char *a
 		}
 }
 
-/* ---- mma: registers as in PTX ISA 9.7.14.5, of lane 4 g + t ---------------------------------------------------------------- */
+/* ---- mma: the registers of lane 4 g + t, as in PTX ISA 9.7.14.5 ---------------------------------------------------------------- */
 
 struct mma_case {
 	struct shape shape;
@@ -201,7 +201,7 @@ static void mma_multiplies_in_all_shapes_and_types(void **state)
 
 /* ---- mma.sp: A has two of each four elements, whose positions are in the metadata ---------------------------------------------- */
 
-/* m16n8k32 of f16, selector s: lanes 2 s and 2 s + 1 of each four hold the metadata of rows g (low half) and g + 8, each for 16 columns. */
+/* m16n8k32 of f16, selector s: lanes 4 g + 2 s and 4 g + 2 s + 1 hold the metadata of rows g (low half) and g + 8, each for 16 columns. */
 static void mma_sp_multiplies_by_the_stored_half(void **state)
 {
 	static struct problem p;

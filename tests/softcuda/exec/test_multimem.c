@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <sys/mman.h>
 
-enum { N = 3, BYTES = 4096, HOLE = 2048 }; /* the last device has no memory from offset HOLE */
+enum { N = 3, BYTES = 4096, HOLE = 2048 }; /* the last device has no memory at offset HOLE and above */
 
 struct test_team {
 	gpul_exec_team team;
@@ -69,8 +69,8 @@ struct reduction {
 	uint32_t word[N], want;
 }; /* each element of the vector is this word */
 
-/* f32: with 100000000, 1, -100000000, (a + b) + c is 0, and 1 in another order.  f16 2048 and bf16 256: adding 1 is a tie, which
- * rounds to even. */
+/* The order counts: in f32, (100000000 + 1) - 100000000 is 0, but (100000000 - 100000000) + 1 is 1.  Adding 1 to 2048 in f16, or to 256 in
+ * bf16, is a tie, which rounds to even. */
 static const struct reduction reductions[] = {
 	{ "add.u32 %r0", { 1, 2, 0xffffffff }, 2 },
 	{ "add.s32 %r0", { 1, 2, 0xffffffff }, 2 },
@@ -95,7 +95,7 @@ static const struct reduction reductions[] = {
 	{ "add.acc::f32.v4.bf16x2 {%r0, %r1, %r2, %r3}", { 0x43803f80, 0x3f803f80, 0x3f803f80 }, 0x43814040 },
 	{ "min.v2.bf16 {%h0, %h1}", { 0x3f80bf80, 0x40003f80, 0x40000000 }, 0x3f80bf80 },
 	{ "max.bf16x2 %r0", { 0x3f80bf80, 0x40003f80, 0x40000000 }, 0x40003f80 },
-	/* e4m3 16 = 58, 1 = 38, 18 = 59: steps of 2, so 16 + 1 is a tie */
+	/* in e4m3, 16 is 0x58, the next number 18 is 0x59, and 1 is 0x38, so 16 + 1 is a tie */
 	{ "add.e4m3x4 %r0", { 0x58383858, 0x38383838, 0x38383838 }, 0x58444458 },
 	{ "add.acc::f16.e4m3x4 %r0", { 0x58383858, 0x38383838, 0x38383838 }, 0x59444459 },
 	{ "max.v2.e4m3x2 {%h0, %h1}", { 0x38b83838, 0x40383840, 0x30303030 }, 0x40383840 },

@@ -51,7 +51,7 @@ static bool has_native(void)
 	return !strcmp(gpul_build_name(), "v4");
 }
 
-/* Run the kernel k, with or without compilation.  out: the resulting memory; text: the text of the fault. */
+/* Run the kernel k, with or without compilation.  out receives the resulting memory, text the text of the fault. */
 static void run_kernel(const char *ptx, bool native, void *out, size_t bytes, char *text, size_t text_bytes)
 {
 	struct rig *r;
@@ -225,7 +225,7 @@ static void add_text(char *out, size_t room, const char *text, unsigned bytes)
 	snprintf(out + strlen(out), room - strlen(out), "%s", text);
 }
 
-/* Write a kernel that stores, adds 1 to what it loads, and stores again, at an address of the pattern plus `offset`. */
+/* Write a kernel that stores a value, loads it, adds 1 and stores the sum, all at the address that `pattern` computes, plus `offset`. */
 static void make_access(char *ptx, size_t room, unsigned space, const char *pattern, unsigned bytes, const char *leaving, int offset)
 {
 	char text[1024];
@@ -268,8 +268,8 @@ static void memory_is_the_same(void **state)
 			}
 }
 
-/* Accesses by single lanes, by a row of lanes, and by all lanes to one address, at addresses past the end, before the start,
- * misaligned, or far from any memory. */
+/* The accesses are made by single lanes, by lanes with consecutive addresses, and by all lanes at one address; the addresses are past the
+ * end, before the start, misaligned, or far from any memory. */
 static void faults_are_the_same(void **state)
 {
 	static const int offsets[] = { 1 << 24, -(1 << 24), 2, 1 << 30 };

@@ -228,7 +228,7 @@ static void sees_instructions_lanes_and_accesses(void **state)
 	assert_true(has_line(r, "setp ffffffff"));
 	assert_true(has_line(r, "add 000000ff"));
 	assert_true(has_line(r, "st 000000ff"));                                /* the guarded store of warp 0 */
-	assert_true(has_line(r, "st 00000000"));                                /* the guarded store of warp 1, without a lane */
+	assert_true(has_line(r, "st 00000000"));                                /* the guarded store of warp 1: no lane executes it */
 	assert_true(has_line(r, "write shared +128 4 lane 0 order 0 scope 2")); /* warp 1 */
 	assert_true(has_line(r, "write global +0 4 lane 7 order 0 scope 2"));
 	assert_int_equal(count_lines(r, "write global +0 4 lane 7 order 0 scope 2"), 1);
@@ -387,7 +387,7 @@ static void can_end_a_launch_whose_blocks_never_end(void **state)
 	free(r);
 }
 
-/* ---- handlers and notes ----------------------------------------------------------------------------------------------- */
+/* ---- the handler of an observer, and its data per instruction --------------------------------------------------------- */
 
 /* A handler counts the executions of each addition in its note, a pointer that an observer has for each instruction (insn_note()). */
 static _Atomic unsigned n_handled;
@@ -446,7 +446,7 @@ static void a_handler_is_called_instead_of_the_hooks_and_keeps_notes(void **stat
 			}
 			assert_true(n_insns >= 2);
 			assert_true(n_handled >= 3);          /* at least three, because one addition is executed by one warp only */
-			assert_int_equal(n_noted, n_handled); /* each addition is counted in its own note */
+			assert_int_equal(n_noted, n_handled); /* sum of the counters that insn_note() keeps for each addition */
 			assert_int_equal(count_lines(r, "add ffffffff"), 0); /* the hooks were not called */
 		} else {
 			/* two observers want the instruction, so their hooks are called instead of the handler */

@@ -83,7 +83,7 @@ static void finds_the_next_range(void **state)
 	rig_close(r);
 }
 
-/* ---- gpul_exec_machine_settle() waits for a worker that is inside printf, an instruction ------------------ */
+/* ---- gpul_exec_machine_settle() waits for a worker that executes printf ------------------ */
 
 static gpul_exec_machine *machine;
 static atomic_bool printing, settled, settled_too_early;

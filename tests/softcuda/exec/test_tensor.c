@@ -93,7 +93,7 @@ static void a_kernel_makes_a_map_and_loads_a_box_by_it(void **state)
 #undef FIELD
 }
 
-/* Wrong fields: a box of 0, a step of 0, an unknown type, another rank, a row longer than a swizzled row, interleaved 2D. */
+/* The wrong fields are a box of 0, a step of 0, an unknown type, another rank, a row longer than the swizzle, and interleaved 2D. */
 static void a_map_with_impossible_fields_is_a_fault(void **state)
 {
 	(void)state;
@@ -180,10 +180,10 @@ static gpul_tensor_map *make_pixel_map(struct rig *r, uint32_t *tensor)
 	return m;
 }
 
-/* Return the index of channel 4 of pixel n, if pixel 0 is at (w, h) = (1, 1) of image 0 and the weight at (x, y); -1: not in the image. */
+/* Return the index in the tensor of channel 4 of pixel n of a copy that starts at (w, h) = (1, 1), with offset (x, y); -1: outside. */
 static int place_of_pixel(unsigned n, int x, int y)
 {
-	const unsigned q = n + 1 * WIDTH + 2; /* counted from (w, h) = (-1, -1): a row, and w = -1 and 0, precede pixel 0 */
+	const unsigned q = n + 1 * WIDTH + 2; /* position counted from (w, h) = (-1, -1): pixel 0 is in the second row, at w = 1 */
 	const int w = (int)(q % WIDTH) - 1 + x, h = (int)(q / WIDTH % 2) * 2 - 1 + y, image = (int)(q / WIDTH / 2);
 
 	return w < 0 || w >= WIDTH || h < 0 || h >= HEIGHT || image >= IMAGES ? -1 : ((image * HEIGHT + h) * WIDTH + w) * CHANNELS + 4;

@@ -31,7 +31,8 @@ static unsigned by_row(unsigned pieces, unsigned r, unsigned k)
 	return eights * 128 * pieces + row * 16 * pieces + (in_row ^ (row / (8 / pieces))) * 16 + k % 8 * 2;
 }
 
-/* Like by_row(), if r, not k, is contiguous in memory: leading byte offset 4096 (not swizzled: 128, in k), stride 2048 (1024, in r). */
+/* Like by_row(), but elements with consecutive r are contiguous.  Swizzled, the leading byte offset is 4096 (in r), the stride 2048 (in k);
+ * not swizzled, they are 128 (in k) and 1024 (in r). */
 static unsigned by_column(unsigned pieces, unsigned r, unsigned k)
 {
 	const unsigned piece = r / 8 % pieces, outer = r / 8 / pieces;
@@ -128,7 +129,7 @@ static void wgmma_reads_matrices_in_every_layout(void **state)
 			check_layout(pieces, order & 1, order & 2);
 }
 
-/* ---- sparse: A has two of each four elements of a row, and their positions ---------------------------------------------------- */
+/* ---- sparse: A stores two of every four elements of a row, and their positions ------------------------------------------------ */
 
 enum { SPARSE_K = 32 };
 
@@ -154,12 +155,12 @@ static void positions(unsigned row, unsigned four, unsigned at[2])
 	at[1] = pairs[(row * 5 + four * 3 + row / 4) % 6][1];
 }
 
-/* Fill A with 64 x 16 stored elements, and B with 32 columns of 32.  Core matrices of the same rows are adjacent in both. */
+/* Fill A with 64 rows of 16 stored elements, and B with 32 columns of 32 elements.  Core matrices of the same rows are adjacent in both. */
 static void fill_sparse(uint16_t *a, uint16_t *b, uint32_t *metadata, unsigned selector)
 {
 	for (unsigned row = 0; row < 64; row++)
 		for (unsigned four = 0; four < 8; four++) {
-			/* two of four lanes hold metadata, each for 16 elements of k; low half: row g of the warp, high half: row g + 8 */
+			/* two of lanes 4 g to 4 g + 3 hold metadata of rows g (low half) and g + 8 (high half), each for 16 elements */
 			const unsigned lane = row / 16 * 32 + row % 8 * 4 + 2 * selector + four / 4,
 				       shift = row / 8 % 2 * 16 + four % 4 * 4;
 			unsigned at[2];

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-/* Run `access` with the address of w[8] plus x in %d3 and %r3; then each active thread stores %r4. */
+/* Open a rig whose kernel executes `access` with the address of w[8] plus x in %d3 and %r3, then stores %r4 in each active thread. */
 static struct rig *open_window(const char *space, const char *active, const char *access)
 {
 	char text[4096];
@@ -57,7 +57,7 @@ static void expect_rows(const char *space, const struct window_row *rows, size_t
 	}
 }
 
-/* The cases for the local and for the shared window. */
+/* The test cases that are the same for .local and .shared. */
 #define WINDOW_ROWS(space) \
 	{ "ld." space ".u32 %r4, [%d3];", 0x100000004, 1009 }, { "ld." space ".u32 %r4, [%d3];", 0xffffffff00000004, 1009 }, \
 		{ "ld." space ".u32 %r4, [%d3];", 0x8000000000000010, 1012 }, \

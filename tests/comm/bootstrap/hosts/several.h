@@ -1,4 +1,4 @@
-/* several.h — ranks of several "hosts" on this machine: they meet over TCP on 127.0.0.1. */
+/* several.h — ranks of several simulated hosts on this machine, which connect over TCP on 127.0.0.1. */
 #ifndef GPULOAD_TESTS_COMM_BOOTSTRAP_HOSTS_SEVERAL_H
 #define GPULOAD_TESTS_COMM_BOOTSTRAP_HOSTS_SEVERAL_H
 

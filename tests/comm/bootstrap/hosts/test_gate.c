@@ -22,7 +22,7 @@
 #include "comm/bootstrap/hosts/stream_internal.h"
 #include "tests/comm/bootstrap/hosts/several.h"
 
-/* ---- one real rank ---------------------------------------------------------------------------------------------- */
+/* ---- a rank that calls gpul_boot_open(), on a thread ------------------------------------------------------------- */
 
 struct real_rank {
 	pthread_t thread;

@@ -1,4 +1,4 @@
-/* test_meeting.c — ranks of several hosts meet over TCP, exchange blocks, and fail together. */
+/* test_meeting.c — ranks of several hosts connect over TCP, exchange blocks, and fail together. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -108,7 +108,7 @@ static void a_job_meets_again_at_the_same_address(void **state)
 	ranks_expect_ok(ends, 4);
 }
 
-/* ---- ranks that do not come, leave, or do something else -------------------------------------------------------- */
+/* ---- ranks that never open the bootstrap, that leave, or that make different calls ------------------------------- */
 
 struct different {
 	const char *what;

@@ -117,7 +117,7 @@ static void carry_packets(struct side *from, int to, uint64_t *random, uint64_t 
 	}
 }
 
-/* Deliver the packets whose delay is over; returns the time until the next one, -1: none. */
+/* Deliver the packets whose delay is over; returns the time in ms until the next packet is due, or -1 if the queue is empty. */
 static int deliver_packets(struct side *from, int to, uint64_t now)
 {
 	while (from->head != from->tail) {

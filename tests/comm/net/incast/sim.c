@@ -40,7 +40,7 @@ struct sim {
 	bool dead[SIM_SENDERS], left[SIM_SENDERS];
 	uint64_t size[SIM_SENDERS][MAX_MESSAGES], requested_ns[SIM_SENDERS][MAX_MESSAGES];
 	unsigned n_sent[SIM_SENDERS], n_requested[SIM_SENDERS], n_done[SIM_SENDERS];
-	uint64_t next_message[SIM_SENDERS], next_offset[SIM_SENDERS];      /* expected in the next grant */
+	uint64_t next_message[SIM_SENDERS], next_offset[SIM_SENDERS];      /* the values that the next grant must have */
 	uint64_t last_arrival_ns[SIM_SENDERS], last_grant_ns[SIM_SENDERS]; /* these keep the events of a connection in order */
 	uint64_t got[SIM_SENDERS];
 	struct sim_figures f;
@@ -171,7 +171,7 @@ static void receive_data(struct sim *s, const gpul_admission_grant *g)
 	}
 }
 
-/* ---- what must always hold ------------------------------------------------------------------------------------- */
+/* ---- invariants ------------------------------------------------------------------------------------------------- */
 
 static void check_grant(struct sim *s, const gpul_admission_grant *g)
 {

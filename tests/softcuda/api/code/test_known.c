@@ -62,8 +62,8 @@ static int tear_down(void **state)
 	return nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS) | destroy_context(state);
 }
 
-/* Kernel k<i> adds i to a variable of the module, and stores the sum.  Its frame and shared memory have i * 16 bytes.  last: instructions
- * of another kernel. */
+/* Kernel k<i> adds i to a variable of the module, and stores the sum.  It has i * 16 bytes of local and of shared memory.  last: the
+ * instructions of another kernel. */
 static void make_image(const char *last)
 {
 	char *const text = image.text;
@@ -146,7 +146,7 @@ static void an_image_is_known_when_it_is_loaded_again(void **state)
 	use(again);
 	assert_memory_equal(again, first, sizeof first);
 	assert_int_equal(files_in_cache(), 1);
-	assert_true(file_time > 1000); /* it was found and used */
+	assert_true(file_time > 1000); /* the use of the file has replaced its old time */
 }
 
 static void a_damaged_result_is_made_again(void **state)

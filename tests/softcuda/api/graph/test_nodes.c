@@ -226,7 +226,7 @@ static void conditional_nodes_that_make_no_sense_are_refused(void **state)
 	fails(cuGraphDestroy(body), CUDA_ERROR_INVALID_VALUE);
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------------- */
+/* ---- memory nodes ------------------------------------------------------------------------------------------- */
 
 static CUdeviceptr add_alloc(CUgraphNode *node, size_t bytes)
 {
@@ -350,7 +350,7 @@ static void captured_allocations_become_nodes(void **state)
 	ok(cuGraphDestroy(captured));
 }
 
-/* ---- events --------------------------------------------------------------------------------------------------- */
+/* ---- event nodes ---------------------------------------------------------------------------------------------- */
 
 static void nodes_record_events_and_wait_for_them(void **state)
 {
@@ -390,7 +390,7 @@ static void nodes_record_events_and_wait_for_them(void **state)
 	ok(cuMemFreeHost(flag));
 }
 
-/* ---- other calls -------------------------------------------------------------------------------------------------- */
+/* ---- other calls for graphs --------------------------------------------------------------------------------------- */
 
 static void data_of_dependencies_is_kept(void **state)
 {

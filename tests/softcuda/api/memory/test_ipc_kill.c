@@ -37,7 +37,7 @@ static bool receive_all(int peer, void *bytes, size_t n)
 	return recv(peer, bytes, n, MSG_WAITALL) == (ssize_t)n;
 }
 
-/* Share a new allocation with the importer, and free it after the importer's answer.  Returns false if the importer has ended. */
+/* Share a new allocation with the importer, and free it when the importer has replied.  Returns false if the importer has ended. */
 static bool offer_once(int peer, unsigned round, CUevent event)
 {
 	struct offer o = { .value = round, .n_words = 1 + round * 977 % 40000 };

@@ -94,7 +94,7 @@ static void both_processes_see_the_same_bytes(void **state)
 	run_pair(owner_of_words, writer_of_words);
 }
 
-/* ---- handles ---------------------------------------------------------------------------- */
+/* ---- handles of memory ------------------------------------------------------------------ */
 
 static void owner_of_three(int peer)
 {
@@ -197,7 +197,7 @@ static void a_forged_handle_is_refused(void **state)
 	run_pair(owner_of_one, forger);
 }
 
-/* ---- owners that end --------------------------------------------------------------------- */
+/* ---- owners that exit -------------------------------------------------------------------- */
 
 static void owner_that_exits(int peer)
 {
@@ -253,7 +253,7 @@ static void opened_memory_remains_valid_after_its_owner_has_ended(void **state)
 	end_side(other);
 }
 
-/* ---- while kernels use the memory ----------------------------------------------------------------- */
+/* ---- sharing while kernels use the memory --------------------------------------------------------- */
 
 /* The first cuIpcGetMemHandle() moves the memory to a shared file; a running kernel that uses the memory must not be disturbed. */
 static void owner_of_a_running_kernel(int peer)

@@ -48,7 +48,7 @@ static CUresult fill_32(CUdeviceptr dst, CUdeviceptr src, size_t n) { (void)src;
 static CUresult fill_2d(CUdeviceptr dst, CUdeviceptr src, size_t n) { (void)src; return cuMemsetD2D8(dst, n, 7, n, 1); }
 /* clang-format on */
 
-/* The number of rows of ROW bytes, STRIDE apart, whose last byte is the last byte of a range of n bytes. */
+/* Return the number of rows of ROW bytes, STRIDE apart, that fit into a range of n bytes if the last row ends where the range ends. */
 static size_t rows(size_t n)
 {
 	return (n - ROW) / STRIDE + 1;
@@ -215,7 +215,7 @@ static CUresult batch_3d(CUdeviceptr dst, CUdeviceptr src, size_t n)
 }
 #endif
 
-static CUarray array; /* one row of BYTES */
+static CUarray array; /* one row of BYTES bytes */
 
 static CUresult d_to_a_to_d(CUdeviceptr dst, CUdeviceptr src, size_t n)
 {
@@ -227,7 +227,7 @@ static CUresult d_to_a_to_d(CUdeviceptr dst, CUdeviceptr src, size_t n)
 	return r ? r : cuMemcpyAtoD(dst, array, 0, n > BYTES ? BYTES : n);
 }
 
-/* DST_DEVICE, SRC_DEVICE: the call requires this end to be in device memory.  FILLS: the call fills memory and has no source. */
+/* DST_DEVICE, SRC_DEVICE: the destination or source must be device memory.  FILLS: the call fills memory and has no source. */
 enum { ANYWHERE = 0, DST_DEVICE = 1, SRC_DEVICE = 2, FILLS = 4 };
 
 static const struct call {
@@ -267,7 +267,7 @@ static const struct call {
 };
 enum { N_CALLS = sizeof calls / sizeof calls[0] };
 
-/* ---- the memories ------------------------------------------------------------------------------------------------------- */
+/* ---- the kinds of memory ------------------------------------------------------------------------------------------------ */
 
 struct memory {
 	const char *name;

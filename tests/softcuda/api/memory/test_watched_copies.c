@@ -144,7 +144,7 @@ static _Noreturn void work_in_child(const char *tools, int to, enum work work)
 	exit(0);
 }
 
-/* What the tools print on stderr while `work` runs. */
+/* Return what the tools print on stderr while `work` runs. */
 static const char *output_of(const char *tools, enum work work)
 {
 	static char text[TEXT_BYTES];
@@ -194,7 +194,7 @@ static void what_was_not_written_is_not_written_after_a_tensor_copy(void **state
 	expect_text(text, "8 reads of memory that was not written");
 }
 
-/* The text of the trace of `work`, read from the file that the trace tool writes. */
+/* Return the trace of `work`, read from the file that the trace tool writes. */
 static const char *trace_of(enum work work)
 {
 	static char text[TEXT_BYTES];

@@ -150,7 +150,7 @@ static int run_all(const char *path, struct run *r)
 	return !ok;
 }
 
-/* ---- compare ----------------------------------------------------------------------------------------------------- */
+/* ---- comparing two files of results ------------------------------------------------------------------------------ */
 
 struct differences {
 	uint64_t sets, elements, most;

@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 /* clang-format off */
-enum element { F16, BF16, TF32, E4M3, E5M2, F32, F64, S32, BITS, FOURS, PAIRS };  /* FOURS, PAIRS: positions of 2 of 4, 1 of 2 elements */
+enum element { F16, BF16, TF32, E4M3, E5M2, F32, F64, S32, BITS, FOURS, PAIRS };  /* FOURS, PAIRS: mma.sp metadata, 2 of 4 or 1 of 2 */
 /* clang-format on */
 
 /* Each lane (mma) or thread (wgmma) holds `words` 32-bit words of an operand. */

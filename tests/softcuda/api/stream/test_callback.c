@@ -112,7 +112,7 @@ static void call_from_the_driver(void (*calls)(void), size_t n)
 	ok(cuCtxSynchronize());
 }
 
-/* ---- forbidden ------------------------------------------------------------------------------------------------ */
+/* ---- calls that are forbidden in callbacks -------------------------------------------------------------------- */
 
 static void forbidden_calls(void)
 {
@@ -191,7 +191,7 @@ static void calls_are_not_permitted_in_callbacks(void **state)
 	call_from_the_driver(forbidden_calls_of_default_streams, 9);
 }
 
-/* ---- permitted ------------------------------------------------------------------------------------------------ */
+/* ---- calls that are permitted in callbacks -------------------------------------------------------------------- */
 
 static void calls_without_a_stream(void)
 {
@@ -339,7 +339,8 @@ static void streams_and_events_are_destroyed_in_a_callback(void **state)
 
 /* ---- callbacks that wait for themselves ----------------------------------------------------------------------- */
 
-/* Deadlock: s waits for an event that is recorded after the callback, and the callback makes these calls. */
+/* The calls of a callback in stream `own`, while s waits for the event `after`, which is recorded after the callback: waiting would
+ * be a deadlock. */
 static void wait_for_itself(void)
 {
 	FORBIDDEN(cuStreamSynchronize(own));

@@ -44,7 +44,7 @@ static CUstream start_spinning(uint32_t *flag)
 	return stream;
 }
 
-/* ---- both directions --------------------------------------------------------------------- */
+/* ---- each process records the event, and waits for it ------------------------------------ */
 
 static void first_recorder(int peer)
 {
@@ -106,7 +106,7 @@ static void each_process_can_record_and_wait(void **state)
 	run_pair(first_recorder, second_recorder);
 }
 
-/* ---- streams ---------------------------------------------------------------------------- */
+/* ---- streams that wait for another process ---------------------------------------------- */
 
 static void producer(int peer)
 {
@@ -295,7 +295,7 @@ static void a_fault_before_the_record_is_an_error_for_the_waiters(void **state)
 	run_pair(recorder_that_faults, waiter_for_a_fault);
 }
 
-/* ---- handles ---------------------------------------------------------------------------- */
+/* ---- handles of events ------------------------------------------------------------------ */
 
 static void maker_of_handles(int peer)
 {

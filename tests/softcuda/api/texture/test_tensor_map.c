@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Copies the 32 words of the box at (4, 3) to out.  Column 4 is at byte 16 of a row: hardware faults at other multiples of 8 bytes. */
+/* Copies the 32 words of the box at (4, 3) to out.  Column 4 is at byte 16 of a row: a box must start at a multiple of 16 bytes. */
 static const char kernel[] =
 	".version 8.0\n.target sm_90\n.address_size 64\n"
 	".visible .entry k(.param .align 128 .b8 map[128], .param .u64 out) {\n"
@@ -80,7 +80,7 @@ static void impossible_maps_are_refused(void **state)
 
 static CUtensorMap last_map;
 
-/* Encode a map of rows with 8 elements; `stride` is a multiple of 16, or of 32. */
+/* Encode a map of rows with 8 elements; stride: distance of the rows in bytes. */
 static CUresult encode_mode(CUdeviceptr tensor, int type, cuuint32_t rank, cuuint64_t stride, int interleave, int swizzle, int fill)
 {
 	const cuuint64_t dims[3] = { 8, 2, 2 }, strides[2] = { stride, 2 * stride };

@@ -202,7 +202,7 @@ static const uint64_t bool_values[] = { 0, 1, 1, 0, 0, 0, 1 };
 #define LIST(values) ((struct operands){ values, sizeof(values) / sizeof(values[0]) })
 static const struct operands no_operand = { NULL, 0 };
 
-/* ---- the check ----------------------------------------------------------------------------------- */
+/* ---- checking an operation ----------------------------------------------------------------------- */
 
 /* The reference: computes the destination's bits from the operands' bits (each truncated to its width). */
 typedef uint64_t reference_fn(uint64_t a, uint64_t b, uint64_t c, uint64_t e);

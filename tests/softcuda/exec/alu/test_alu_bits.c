@@ -225,7 +225,7 @@ REF(r_dp2a)
 	return c;
 }
 
-/* ---- checks ------------------------------------------------------------------------------------------- */
+/* ---- checks of the handlers --------------------------------------------------------------------------- */
 
 static const uint64_t amounts[] = { 0, 1, 7, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 100, 127, 128, 255, 256, 0x80000000, 0xffffffff };
 static const uint64_t words[] = { 0, 1, 0x80000000, 0xffffffff, 0x12345678, 0xdeadbeef, 0x0000ffff, 0x80ff7f01 };
@@ -396,7 +396,7 @@ static void dot_products_mix_signs(void **state)
 	now.flags = 0;
 }
 
-/* ---- carry ------------------------------------------------------------------------------------------------ */
+/* ---- instructions with carry ---------------------------------------------------------------------------------- */
 
 __extension__ typedef unsigned __int128 uint128;
 
@@ -455,7 +455,7 @@ static void sums_and_differences_share_one_carry(void **state)
 		}
 }
 
-/* 64 x 64 -> 128 bits from 32-bit halves, with the instructions that nvcc uses: mad.lo.cc, madc.hi. */
+/* Compute 128-bit products of 64-bit numbers from their 32-bit halves, with the instructions that nvcc uses: mad.lo.cc, madc.hi. */
 static void madc_multiplies_wide_numbers(void **state)
 {
 	(void)state;

@@ -168,7 +168,7 @@ static uint64_t to_float(uint64_t a)
 		return nan_as_float(a);
 	if (now.to != KIND_F32 && now.to != KIND_F64) {
 		const unsigned round = now.round >= CONVERT_RNI ? CONVERT_RN : now.round;
-		if (now.round == CONVERT_RZ && isfinite(exact)) /* an overflow gives the greatest value; small_round() gives infinity */
+		if (now.round == CONVERT_RZ && isfinite(exact)) /* as with .satfinite, an overflow gives the greatest value */
 			return small_round(small_of(now.to), exact, negative, round, true);
 		return small_round(small_of(now.to), exact, negative, round, now.satfinite);
 	}

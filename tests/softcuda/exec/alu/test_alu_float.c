@@ -220,7 +220,7 @@ static void rounding_agrees_with_results_computed_by_hand(void **state)
 		{ OP_ADD_F32_ANY, ROUND_RM, 0x3f800000, 1, 0, 0x3f800000 },
 		{ OP_SUB_F32_ANY, ROUND_RZ, 0x3f800000, 1, 0, 0x3f7fffff },
 		{ OP_SUB_F32_ANY, ROUND_RP, 0x3f800000, 1, 0, 0x3f800000 },
-		/* x - x is -0 only towards minus infinity */
+		/* x - x is -0 only if it is rounded towards minus infinity */
 		{ OP_SUB_F32_ANY, ROUND_RM, 0x3f800000, 0x3f800000, 0, 0x80000000 },
 		{ OP_SUB_F32_ANY, ROUND_RZ, 0x3f800000, 0x3f800000, 0, 0 },
 		/* 1 / 3 = 0x3eaaaaaa.aaa */
@@ -251,7 +251,7 @@ static void rounding_agrees_with_results_computed_by_hand(void **state)
 		}
 }
 
-/* Products near a tie of the sum: checks the emulated fma of the baseline build against the C library's. */
+/* Compare the emulated fma of the baseline build with the C library's, for products that make the sum nearly a tie. */
 static void fused_products_are_rounded_once_on_random_operands(void **state)
 {
 	(void)state;

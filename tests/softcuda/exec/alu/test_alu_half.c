@@ -193,7 +193,7 @@ static void neg_and_abs_change_every_sign_except_that_of_nan(void **state)
 		}
 }
 
-/* True if the results differ by at most one unit of the last place; PTX's bounds are 2^-9.9 and 2^-7. */
+/* Return true if the results differ by at most one unit of the last place.  PTX permits relative errors of 2^-9.9 (f16) and 2^-7 (bf16). */
 static int within_one(uint64_t got, uint64_t want)
 {
 	return ((got ^ want) & 0x8000) == 0 && got - want + 1 <= 2;
@@ -318,7 +318,7 @@ static void mixed_precision_adds_in_f32(void **state)
 	}
 }
 
-/* Test every NaN in one operand, with 1 in the others, against the results of an H200, where out-of-bounds NaNs count in a and b only. */
+/* Test every NaN in one operand, with 1 in the others; on an H200, out-of-bounds NaNs have an effect only in operands a and b. */
 static void oob_nan_makes_a_product_zero(void **state)
 {
 	static const struct {

@@ -106,7 +106,7 @@ static uint32_t run_simd(const struct rig_build *b, const struct video_simd *v, 
 	return (uint32_t)rig_get(r, SLOT_D, 31, 32);
 }
 
-/* Selectors with 3 bits for each part: the parts of a in order, then those of b. */
+/* The value of `picks` without selectors, 3 bits for each part (byte or half): the parts of a in order, then those of b. */
 #define OWN_BYTES  { (uint8_t)(0 | 1 << 3 | 2 << 6), (uint8_t)(2 >> 2 | 3 << 1 | 4 << 4 | 5 << 7), (uint8_t)(5 >> 1 | 6 << 2 | 7 << 5) }
 #define OWN_HALVES { 0 | 1 << 3, (uint8_t)(2 << 4 | 3 << 7), 3 >> 1 }
 

@@ -4,7 +4,7 @@
 
 #include <cmocka.h>
 
-/* A table of functions that the kernel does not call by name; each uses constants and special registers that the kernel does not. */
+/* A table of functions that the kernel does not call by name; each uses constants and special registers that the kernel does not use. */
 #define TABLE \
 	".func (.param .b32 r) helper() { .reg .b32 a; mov.u32 a, %warpid; add.u32 a, a, 40000; st.param.b32 [r], a; ret; }\n" \
 	".func (.param .b32 r) lane() { .reg .b32 a; mov.u32 a, %laneid; add.u32 a, a, 10000; st.param.b32 [r], a; ret; }\n" \

@@ -88,7 +88,7 @@ static void a_long_chain_needs_few_places(void **state)
 	rig_close(r);
 }
 
-/* Each thread runs the loop l % 5 times.  %a is set before the loop and read after it; %b and %n change in the loop, %b only in
+/* Thread t runs the loop t % 5 times.  %a is set before the loop and read after it; %b and %n change in the loop, %b only in
  * some iterations. */
 static void values_live_around_and_through_a_loop_are_kept(void **state)
 {

@@ -29,7 +29,7 @@ LETTERS = {"b8": "h", "u8": "h", "s8": "h", "b16": "h", "u16": "h", "s16": "h", 
            "bf16x2": "r", "f32": "f", "b64": "d", "u64": "d", "s64": "d", "f64": "e", "b128": "q", "pred": "p"}
 
 
-# ---- patterns become forms -------------------------------------------------------------------------------------------------
+# ---- expanding patterns to instructions ------------------------------------------------------------------------------------
 
 def expand(pattern):
     m = re.search(r"\(([^()]*)\)", pattern)
@@ -82,7 +82,7 @@ def all_forms():
     return list(dict.fromkeys(fill(one) for pattern in patterns for one in expand(pattern)))
 
 
-# ---- ptxas ------------------------------------------------------------------------------------------------------------------
+# ---- assembling the instructions with ptxas ---------------------------------------------------------------------------------
 
 def assemble(ptxas, forms):
     """Assemble a file of all forms, many in a kernel; return the first errors of ptxas, or nothing."""
@@ -110,7 +110,7 @@ def find_ptxas():
     return path if version and int(version[1]) >= 13 else None
 
 
-# ---- the software driver ----------------------------------------------------------------------------------------------------
+# ---- running the instructions on the software driver ------------------------------------------------------------------------
 
 def soft_driver():
     return os.environ.get("GPULOAD_SOFT_DRIVER") or os.environ.get("GPULOAD_BUILD", "build") + "/softcuda/libcuda-soft.so"
@@ -138,7 +138,7 @@ def refused(forms):
     return out
 
 
-# ---- the page ---------------------------------------------------------------------------------------------------------------
+# ---- writing docs/ptx-forms.md ----------------------------------------------------------------------------------------------
 
 REASONS = [
     (r"tex\.a?2dms", "multisampled textures: only OpenGL and Direct3D make them"),

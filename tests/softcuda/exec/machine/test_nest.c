@@ -103,7 +103,7 @@ static void a_thousand_threads_launch_at_once(void **state)
 
 static void a_tail_launch_begins_after_all_children(void **state)
 {
-	/* the parent launches `child`, which launches a kernel itself, after its tail launches, which store what they read to out[1] and out[2] */
+	/* the parent requests tail launches `first` and `second`, which store what they read in out[1] and out[2], then starts `child` */
 	struct rig *r = rig_open(HEAD COUNT KERNEL_OUT("first") "ld.global.u32 %r1, [%o]; st.global.u32 [%o+4], %r1; ret; }\n" KERNEL_OUT(
 		"second") "ld.global.u32 %r1, [%o+4]; add.u32 %r1, %r1, 1; st.global.u32 [%o+8], %r1; ret; }\n" KERNEL_OUT("child")
 					 DEFAULT_STREAM LAUNCH("count", "8", "32", "%x") "ret; }\n" KERNEL_OUT("parent")

@@ -18,7 +18,7 @@ static unsigned below(struct random_program *p, unsigned n)
 	return (unsigned)((z ^ (z >> 31)) >> 33) % n;
 }
 
-/* ---- generating ----------------------------------------------------------------------------------- */
+/* ---- generating a program ------------------------------------------------------------------------- */
 
 static int make_block(struct random_program *p, int depth, bool in_loop, int function);
 
@@ -90,13 +90,13 @@ void random_program_make(struct random_program *p, uint64_t seed)
 	p->main_body = make_block(p, 0, false, -1);
 }
 
-/* ---- printing ---------------------------------------------------------------------------------- */
+/* ---- printing a program as PTX ----------------------------------------------------------------- */
 
 struct printer {
 	const struct random_program *p;
 	FILE *out;
 	int labels;  /* number of labels so far; each label's mask and counter registers have the label's number */
-	int detours; /* number of detours so far; each is code at the end of the kernel */
+	int detours; /* number of print_detour() calls so far; for each, code is printed at the end of the kernel */
 };
 
 static void put(struct printer *w, const char *format, ...) __attribute__((format(printf, 2, 3)));

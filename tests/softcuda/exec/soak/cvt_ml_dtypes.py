@@ -63,7 +63,7 @@ class Driver:
         return out
 
 
-# ---- references ------------------------------------------------------------------------------------------------------
+# ---- reference formats -----------------------------------------------------------------------------------------------
 
 class Format:
     def __init__(self, dtype, bits, greatest, nan):
@@ -103,7 +103,7 @@ def tf32(u, mode, relu, satfinite):
     return np.where((sign != 0) & relu, 0, magnitude | sign).astype(np.uint32)
 
 
-# ---- operands --------------------------------------------------------------------------------------------------------
+# ---- operands to test ------------------------------------------------------------------------------------------------
 
 def around(values):
     """Return the bits of the values, of the middles between adjacent values, and of the floats just below and above each."""

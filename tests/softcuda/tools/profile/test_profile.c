@@ -12,9 +12,9 @@ enum { MOST_INSTS = 4096 };
 static struct naive {
 	struct observer o;
 	const struct func_code *code;
-	_Atomic uint64_t all_warps, all_threads; /* of the kernel and the functions that it calls */
+	_Atomic uint64_t all_warps, all_threads; /* sums over the kernel and the functions that it calls */
 	_Atomic uint64_t warps[MOST_INSTS], threads[MOST_INSTS];
-	_Atomic uint64_t sectors[MOST_INSTS], wavefronts[MOST_INSTS]; /* sectors: of global and local memory */
+	_Atomic uint64_t sectors[MOST_INSTS], wavefronts[MOST_INSTS]; /* sectors are counted in global and local memory only */
 } naive;
 
 static unsigned add_to_set(uint64_t *set, unsigned n, uint64_t value)
@@ -398,7 +398,7 @@ static void counts_generic_and_local_accesses(void **state)
 	"add.u32 %r10, %b, %r2; st.shared.u32 [%r10+4], %r1; @%p3 ld.shared.v2.u32 {%r6, %r7}, [%r10+8]; ld.shared.u8 %r8, [%r10+1];" \
 	"atom.shared.add.u32 %r9, [%r10], 1; @!%p3 st.shared.v4.u32 [%r10], {%r6, %r7, %r8, %r9}; and.b32 %r11, %r2, 0x70;" \
 	"cvt.u64.u32 %d6, %r10; cvta.shared.u64 %d6, %d6; selp.b64 %d6, %d6, %d1, %p3; ld.u32 %r6, [%d6];" \
-	"mul.wide.u32 %d7, %r5, 4; add.u64 %d7, %d7, %mine; ld.global.u32 %r6, [%d7]; @%p3 ld.u32 %r6, [%d7];" /* +4 each round */ \
+	"mul.wide.u32 %d7, %r5, 4; add.u64 %d7, %d7, %mine; ld.global.u32 %r6, [%d7]; @%p3 ld.u32 %r6, [%d7];" /* %d7: 4 more per round */ \
 	"and.b32 %r10, %t, 31; mad.lo.u32 %r10, %r10, 33, %b; add.u32 %r10, %r10, %r5; st.shared.u8 [%r10], %r6;" \
 	"add.u32 %r11, %c, %r11; st.local.u32 [%r11+4], %r6; @%p3 ld.local.v2.u32 {%r6, %r7}, [%r11+8];"
 

@@ -112,7 +112,7 @@ static bool convert_line(char *line, char out[LINE_BYTES])
 	return true;
 }
 
-/* ---- a run -------------------------------------------------------------------------------------------------------- */
+/* ---- running a kernel with the tool ------------------------------------------------------------------------------- */
 
 /* The kernel has divergence, a loop, a barrier, shared memory, floats, an atomic operation, and guards that are false for some
  * lanes or for all. */
@@ -131,7 +131,7 @@ struct run {
 	char text[40], json[40];
 };
 
-/* Tools are never destroyed; volatile, so that leak checkers find the pointers. */
+/* volatile, so that the pointers stay in memory, where leak checkers find them: tools are never destroyed */
 static struct observer *volatile traces[8];
 
 static struct observer *create_trace(struct tool_options *options)
