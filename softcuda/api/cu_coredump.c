@@ -15,8 +15,8 @@ enum { /* numbers instead of names, because <cuda.h> of CUDA 12.4 lacks one of t
        COREDUMP_FLAGS = 7,
 };
 
-/* The values, shared by all contexts.  cuCoredumpSetAttribute, which sets a value of one context, also stores it here: core dumps are not
- * written, so separate values would have no effect. */
+/* The values, which all contexts share: cuCoredumpSetAttribute, which should set a value of one context, sets it for all, because no
+ * core dumps are written, so that separate values would have no effect. */
 static bool switches[N_ATTRIBUTES] = { [COREDUMP_TRIGGER_HOST] = true };
 static char file[TEXT_BYTES], trigger[TEXT_BYTES];
 static int content_flags;

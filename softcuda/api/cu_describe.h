@@ -11,7 +11,7 @@ extern "C" {
 typedef struct gpuload_soft_device {
 	char name[96], uuid[48]; /* uuid as "GPU-..." */
 	unsigned pci_domain, pci_bus;
-	unsigned cc; /* 90 for compute capability 9.0 */
+	unsigned cc; /* compute capability: 90 for 9.0 */
 	unsigned n_processors;
 	int driver_version; /* 13000 for CUDA 13.0 */
 	uint64_t memory_bytes;

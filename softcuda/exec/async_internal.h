@@ -27,7 +27,7 @@ struct async_copy {
 	opref ranks;
 };
 
-/* offset in the scratch bank of step.b, the values that cp.reduce adds */
+/* offset of step.b, the values that cp.reduce adds, in the scratch bank (bank 3) */
 enum { REDUCE_VALUE_AT = 512 };
 
 enum {                     /* bits of insn->n of OP_MBAR_ARRIVE */

@@ -55,7 +55,7 @@ typedef struct gpul_exec_range {
 	uint32_t denied;      /* devices that may neither read nor write */
 	uint32_t unwritable;  /* devices that may only read */
 	const char *remedy;   /* static string: the CUDA call that grants access, for fault messages; NULL: none */
-	uint64_t memory_id;   /* ranges with the same number map the same bytes, from their first byte on; 0: no others do */
+	uint64_t memory_id;   /* ranges with the same number map the same bytes, from their first byte on; 0: no other range does */
 	gpul_exec_team *team; /* borrowed; for GPUL_EXEC_MEM_MULTICAST: the devices that have copies */
 	void *owner;          /* for the caller's use; the interpreter does not read it */
 	char label[48];       /* for fault messages: "cuMemAlloc", "global counter", "device heap" */
@@ -244,9 +244,8 @@ typedef struct gpul_exec_fault {
 	uint64_t source_timestamp, source_bytes; /* time and size of the file `source` when it was compiled; 0: not recorded */
 } gpul_exec_fault;
 
-/* A launch's position in the order of all streams, for observers: it is operation `number` of its stream, and comes after the operations
- * of other streams that after[] names, each up to a number.  The caller numbers the streams (see ORDER_NODE_BITS in
- * observer_internal.h). */
+/* A launch's position in the order of all streams, for observers: it is operation `number` of its stream, and comes after operation
+ * after[k].number of each stream after[k].stream.  The caller numbers the streams (see ORDER_NODE_BITS in observer_internal.h). */
 typedef struct gpul_exec_order_fact {
 	uint64_t stream, number;
 } gpul_exec_order_fact;

@@ -69,7 +69,7 @@ static void remove_free(struct arena_block *b)
 	b->is_free = false;
 }
 
-/* ---- regions ---------------------------------------------------------------------------------------------------------- */
+/* ---- regions: reserved ranges of addresses ---------------------------------------------------------------------------- */
 
 static bool addresses_are_limited(void)
 {
@@ -132,7 +132,7 @@ static bool open_pages(const struct arena_block *b)
 	return true;
 }
 
-/* ---- blocks ------------------------------------------------------------------------------------------------------------- */
+/* ---- blocks: parts of a region ------------------------------------------------------------------------------------------ */
 
 static uint64_t first_aligned(const struct arena_block *b, size_t align)
 {

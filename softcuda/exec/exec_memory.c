@@ -42,7 +42,7 @@ void gpul_exec_memory_destroy(gpul_exec_memory *m)
 	free(m);
 }
 
-/* ---- observers ----------------------------------------------------------------------------- */
+/* ---- observers of the table ---------------------------------------------------------------- */
 
 gpul_status gpul_exec_memory_observe(gpul_exec_memory *m, struct observer *o, gpul_error *err)
 {
@@ -78,7 +78,7 @@ void gpul_exec_memory_written(gpul_exec_memory *m, uint64_t to, uint64_t from, u
 	gpul_exec_memory_moved(m, &(struct host_move){ .to = to, .from = from, .row_bytes = bytes, .n_rows = 1, .n_slices = 1 });
 }
 
-/* ---- ranges ---------------------------------------------------------------------------------- */
+/* ---- adding, removing and finding ranges ----------------------------------------------------- */
 
 static uint64_t mapped_end(const gpul_exec_range *r)
 {

@@ -70,11 +70,11 @@ struct func_code {
 	struct insn *insns;  /* NULL: the function has no body, or is not decoded */
 	bool laid_out;       /* the body is parsed, and the variables declared in it have addresses */
 	_Atomic bool ready;  /* the function is decoded; then the members below do not change */
-	bool with_callees;   /* all functions that it calls by name, directly or indirectly, are ready as well */
+	bool with_callees;   /* all functions that this function calls by name, directly or indirectly, are ready as well */
 	const char *refusal; /* why a kernel cannot call the function by name; NULL: it can (decode/decode_reach.c) */
 	uint32_t n_insns;
 	struct observed_insn *observed; /* one for each element of insns; NULL: there are no observers */
-	/* offset of each register in the frame, by flat register number; UINT32_MAX: not used; NULL: there are no observers */
+	/* offset of each register in the frame, indexed by register number; UINT32_MAX: not used; NULL: there are no observers */
 	uint32_t *reg_offset;
 	uint32_t frame_bytes; /* size of a frame: all registers, 32 lanes wide */
 	uint32_t local_bytes; /* local memory of one thread: variables, parameters and results */
@@ -96,8 +96,8 @@ struct func_code {
 	struct func_code *next_to_compile;
 };
 
-/* Return the address of a pointer that observer o may set, for its own data about an instruction that it wants; NULL at first.
- * Several threads may use the pointer at the same time. */
+/* Return the address of a pointer, initially NULL, that observer o may set to its own data about instruction i.  Several threads may
+ * use the pointer at the same time. */
 static inline void **insn_note(const struct func_code *code, const struct insn *i, const struct observer *o)
 {
 	return &code->observed[i - code->insns].note[__builtin_ctz(o->bit)];
@@ -157,7 +157,7 @@ struct gpul_exec_kernel {
 	uint32_t stack_bytes;   /* local memory of a thread, including called functions */
 	const char *refusal;    /* why the kernel cannot run; NULL: it can */
 	_Atomic bool described; /* info is complete: the body is laid out, or the attributes were known from another program */
-	_Atomic bool ready;     /* it and its callees are decoded, or it is refused; then the other members do not change */
+	_Atomic bool ready;     /* the kernel and its callees are decoded, or it is refused; then the other members do not change */
 };
 
 struct const_pool {
@@ -200,7 +200,7 @@ struct gpul_exec_program {
 	struct special_slot specials[MAX_SPECIAL_SLOTS];
 	uint32_t n_specials, specials_bytes; /* specials_bytes includes the registers of module scope */
 	_Atomic uint32_t n_ready_specials;   /* number of elements of specials[] that decoded functions use */
-	uint32_t *module_reg_offset;         /* offsets in bank 2 of registers of module scope, by flat number; UINT32_MAX: not used */
+	uint32_t *module_reg_offset;         /* offset in bank 2 of each register of module scope; UINT32_MAX: the register is not used */
 	uint32_t module_shared_bytes;        /* .shared variables of module scope and of device functions */
 	uint32_t module_local_bytes, module_local_align; /* size and alignment of the module-scope .local variables */
 	uint32_t *shared_offset;                         /* offset of each .shared and .local variable of module->vars */

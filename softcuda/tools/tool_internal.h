@@ -34,7 +34,7 @@ struct tool {
 	 * Errors GPUL_EINVAL an invalid option; GPUL_ENOMEM; GPUL_ESYS a file
 	 * Threads  one thread, in cuInit */
 	gpul_status (*create)(const struct tool_options *options, gpul_exec_memory *memory, struct observer **out, gpul_error *err);
-	/* Undo create(), because another tool could not be created: remove the files that it opened.  NULL: it opens no files. */
+	/* Undo create(), because another tool could not be created: remove the files that create() opened.  NULL: it opens no files. */
 	void (*discard)(struct observer *o);
 	/* Print or write the remaining output, such as a summary; no kernel is running.  NULL: the tool has no such output. */
 	void (*finish)(struct observer *o);

@@ -29,7 +29,7 @@
 #define EXPORT      __attribute__((visibility("default")))
 #define DEVICE_NAME "gpuload software GPU"
 
-/* ---- the device that this driver presents: the same kind of numbers as an H100's -------- */
+/* ---- the limits of the device that this driver presents: mostly those of an H100 -------- */
 
 enum {
 	DRIVER_VERSION = 13000,
@@ -60,7 +60,7 @@ struct device {
 	uint64_t allocated_bytes;
 	unsigned n_faults;         /* number of contexts that a fault made unusable */
 	CUresult last_fault;       /* the error of the context that became unusable last */
-	uint64_t graph_memory[4];  /* CU_GRAPH_MEM_ATTR_* (memory/cu_graph_memory.c) */
+	uint64_t graph_memory[4];  /* the four CU_GRAPH_MEM_ATTR_* attributes, in bytes */
 	uint64_t graph_live_bytes; /* bytes that graphs have allocated and not freed, rounded up as in graph_memory */
 };
 
@@ -78,10 +78,10 @@ struct context {
 	CUfunc_cache cache_config;
 	size_t limit[N_LIMITS];
 	struct stream *legacy; /* the legacy default stream (handle 0) */
-	struct stream *gate;   /* the stream for which all later work waits (cuCtxWaitEvent); NULL: none */
+	struct stream *gate;   /* all later work of the context waits for the work of this stream (cuCtxWaitEvent); NULL: none */
 	struct link streams, events, modules, allocations, arrays, textures;
 	struct link pending; /* operations that have not ended */
-	struct order *order; /* vector clock of all operations so far, for observers (stream/cu_order.c) */
+	struct order *order; /* vector clock of all operations so far, for tools such as racecheck (stream/cu_order.c) */
 	uint64_t next_grid_id;
 };
 
@@ -96,7 +96,7 @@ struct soft_state {
 	bool in_group;         /* memory_bytes is the limit of a control group */
 	struct device device[MAX_DEVICES];
 	struct link libraries, contexts;
-	gpul_exec_memory *memory;   /* one table for all devices, because a device address is a host address */
+	gpul_exec_memory *memory;   /* table of the memory that kernels may access; one for all devices */
 	gpul_exec_machine *machine; /* created at the first launch */
 	size_t heap_bytes;
 	uint32_t pending_launches; /* how many launches by kernels (dynamic parallelism) can be pending at the same time */
@@ -112,8 +112,8 @@ void soft_unlock(void);
 void soft_wait_on(pthread_cond_t *condition); /* releases the lock while it waits */
 void soft_wait_change(void);                  /* the caller holds the lock: sleep until soft_changed() */
 void soft_changed(void);                      /* the caller holds the lock: wake soft_wait_change() */
-/* Begin a call that needs no context.  Returns CUDA_ERROR_NOT_INITIALIZED before cuInit, and CUDA_ERROR_NOT_PERMITTED inside a
- * callback that the driver is calling.  soft_lock_initialised(): the lock is held on success. */
+/* Begin a call that needs no context.  Returns CUDA_ERROR_NOT_INITIALIZED before cuInit, and CUDA_ERROR_NOT_PERMITTED in a
+ * callback of the application.  soft_lock_initialised(): the lock is held on success. */
 CUresult soft_check_initialised(void);
 CUresult soft_lock_initialised(void);
 /* Like soft_lock_initialised(), for the few calls that callbacks may make: those for a stream that the application created, except
@@ -126,7 +126,7 @@ void soft_in_callback(bool begins);
 CUresult soft_enter(struct context **out);
 /* Like soft_enter(), but succeeds even if the context has had a fault: for property queries. */
 CUresult soft_enter_after_fault(struct context **out);
-/* Get an attribute of a device (0: the number of devices); false: no such attribute.  Takes no lock, because kernels' workers call it. */
+/* Get an attribute of a device; attribute 0 is the number of devices; false: no such attribute.  Takes no lock, because kernels call it. */
 bool soft_device_attribute(unsigned device, int attribute, int *value);
 CUresult soft_find_device(CUdevice dev, struct device **out);
 CUresult soft_find_context(CUcontext handle, struct context **out); /* the caller holds the lock */
@@ -141,7 +141,7 @@ bool soft_pop_current(void **handle);
 /* ---- cu_visible.c -------------------------------------------------------------------------- */
 
 CUresult soft_choose_devices(void); /* fills in soft.device; called by cuInit */
-/* cu_init.c: choose compute capability, CUDA version and memory size of the devices.  *in_group: a control group limits the size. */
+/* cu_init.c: choose compute capability, CUDA version and memory size of devices.  *in_group: true if a control group limits the size. */
 CUresult soft_choose_cc(unsigned *out);
 CUresult soft_choose_version(int *out); /* the CUDA version that cuDriverGetVersion() returns */
 CUresult soft_choose_memory(uint64_t *bytes, bool *in_group);
@@ -222,7 +222,7 @@ struct move { /* a copy or fill that is running; the ranges include the gaps bet
 void soft_move_begin(struct move *m);
 void soft_move_end(struct move *m);
 /* Wait until running copies, and memory accesses that kernels have begun, no longer use [base, base + bytes); does not wait for whole
- * kernels. The caller has removed the range from the engine's table. May release the lock. */
+ * kernels. The caller has removed the range from the table of memory that kernels may access. May release the lock. */
 void soft_settle(uint64_t base, size_t bytes);
 
 #endif

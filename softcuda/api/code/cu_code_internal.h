@@ -15,14 +15,14 @@ struct soft_image {       /* the PTX to load, and the memory that contains it */
 	gpul_unpacked unpacked;
 	char *own;           /* owned: a text that was linked or copied; NULL: none */
 	bool is_valid;       /* the text is known to be valid: the linker made it from parsed PTX, or an earlier process has parsed it */
-	gpul_cache_key *key; /* of the attributes of its kernels (cu_known.c); NULL: they are not cached */
+	gpul_cache_key *key; /* key of its kernels' attributes in the cache on disk (cu_known.c); NULL: not cached */
 };
 
 /* Parsed PTX, which is shared by the programs (struct code) of several contexts. */
 struct parsed {
 	unsigned refs;
 	gpul_ptx_module *module;
-	struct soft_image image; /* the PTX text, kept if bodies are parsed later; else all zeros */
+	struct soft_image image; /* the PTX text, kept if function bodies are parsed later; else all zeros */
 	char name[128];          /* the name of the image in fault messages and logs */
 };
 
@@ -31,7 +31,7 @@ struct code {
 	unsigned refs;
 	gpul_exec_program *program;
 	struct parsed *parsed;
-	int target_sm; /* 90 for sm_90 */
+	int target_sm; /* .target of the PTX: 90 for sm_90 */
 };
 
 struct function {
@@ -80,7 +80,7 @@ struct library {
 
 /* Return CUDA_ERROR_NOT_SUPPORTED if the kernel can reach an instruction that is not implemented; the reason is reported like a fault. */
 CUresult soft_check_kernel(const gpul_exec_kernel *k);
-/* Like soft_check_kernel(), when the application gets the handle; a kernel that is decoded later is checked at its first launch. */
+/* Check a kernel whose handle the application gets.  A kernel that is decoded at its launch is only parsed now, and checked then. */
 CUresult soft_check_request(const gpul_exec_kernel *k);
 /* Parse the body of the kernel, if that was postponed, so that all attributes of the kernel are known. */
 CUresult soft_prepare(const gpul_exec_kernel *k);
@@ -115,9 +115,9 @@ CUresult soft_open_file(const char *path, gpul_file *out); /* the caller calls g
 
 /* ---- cu_known.c ---------------------------------------------------------------------------- */
 
-/* Return the key for an image in its stored form; NULL: it is too small.  text_bytes: size of the unpacked text. */
+/* Return the cache key of an image in its stored (compressed) form; NULL: too small to cache.  text_bytes: size of the unpacked text. */
 gpul_cache_key *soft_known_key(const void *stored, size_t n_bytes, size_t text_bytes);
-/* Find the attributes of the kernels, in their order; the caller frees *out. */
+/* Find the attributes of the image's kernels in the cache, in the order of the kernels; the caller frees *out. */
 bool soft_known_find(const gpul_cache_key *key, gpul_exec_attributes **out, size_t *n);
 void soft_known_store(const gpul_cache_key *key, const gpul_exec_program *p);
 
@@ -125,7 +125,7 @@ void soft_known_store(const gpul_cache_key *key, const gpul_exec_program *p);
 
 /* Parse PTX; with GPULOAD_SOFT_STRICT=1 also refuse what ptxas refuses.  *out is untouched or NULL on failure, and *err has the reason. */
 CUresult soft_parse_ptx(const char *text, size_t text_bytes, const char *name, gpul_ptx_module **out, gpul_error *err);
-/* Create a program from an image, whose text it may take over; the caller calls soft_image_close(), and does not hold the lock. */
+/* Create a program, which may take over the text of the image.  The caller still calls soft_image_close(), and does not hold the lock. */
 CUresult soft_code_create(struct soft_image *image, const char *name, const struct jit_log *log, struct code **out);
 /* Create another decoded program from the PTX of c.  The caller holds the lock, which is released while PTX is decoded. */
 CUresult soft_code_again(const struct code *c, struct code **out);
@@ -140,8 +140,8 @@ struct launch_op {
 	gpul_exec_launch_config config;
 	CUfunction handle;         /* handle passed to the launch call */
 	struct code *code;         /* referenced until the launch has ended */
-	gpul_exec_launch *running; /* NULL: the kernel has not started */
-	void *params;              /* owned */
+	gpul_exec_launch *running; /* the running kernel; NULL: not started */
+	void *params;              /* the arguments; owned */
 };
 
 extern const struct op_kind soft_launch_kind;

@@ -214,13 +214,13 @@ static CUresult from_fatbin(const void *fatbin, size_t n_bytes, struct soft_imag
 	return CUDA_SUCCESS;
 }
 
-/* ---- formats ------------------------------------------------------------------------------ */
+/* ---- recognising the format of an image --------------------------------------------------- */
 
 enum format { FORMAT_PTX, FORMAT_CUBIN, FORMAT_WRAPPER, FORMAT_FATBIN, FORMAT_EMPTY, FORMAT_OTHER_ELF, FORMAT_OTHER };
 
 static enum format find_format(const void *data, size_t n_bytes)
 {
-	const char *text = data; /* compared by strncmp(), because the text may be shorter than 4 bytes */
+	const char *text = data; /* read by strncmp() only, because a text may be shorter than 4 bytes */
 	const unsigned char *p = data;
 
 	if (strncmp(text, "\177ELF", 4) == 0 && (n_bytes == 0 || n_bytes >= 20))

@@ -12,7 +12,7 @@
 #include "core/cache/cache.h"
 #include "softcuda/api/code/cu_code_internal.h"
 
-enum { LEAST_BYTES = 32 << 10 /* bytes of text: a smaller one is parsed in a millisecond */ };
+enum { LEAST_BYTES = 32 << 10 /* bytes of PTX: smaller images are not cached, because they are parsed in a millisecond */ };
 
 static bool add_this_library(gpul_cache_key *key)
 {

@@ -246,7 +246,7 @@ EXPORT CUresult cuLinkAddFile_v2(CUlinkState handle, CUjitInputType type, const 
 	return r;
 }
 
-/* ---- the result --------------------------------------------------------------------------- */
+/* ---- linking the inputs ------------------------------------------------------------------- */
 
 static gpul_status link_modules(const struct linker *l, char **text, size_t *text_bytes, gpul_error *err)
 {

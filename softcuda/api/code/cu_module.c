@@ -63,8 +63,8 @@ CUresult soft_parse_ptx(const char *text, size_t text_bytes, const char *name, g
 	return st == GPUL_EUNSUPPORTED ? CUDA_ERROR_UNSUPPORTED_PTX_VERSION : st ? load_result(st) : CUDA_SUCCESS;
 }
 
-/* Returns true if bodies must be parsed and decoded later, when needed.  GPULOAD_SOFT_LAZY=1 does so for all PTX, for tests; 0 for none.
- * is_known: the attributes of its kernels were in the cache. */
+/* Returns true if function bodies are parsed and decoded later, when they are needed.  GPULOAD_SOFT_LAZY=1 (for tests): in all PTX; 0: in
+ * none.  is_known: the attributes of the image's kernels were in the cache. */
 static bool parses_later(const struct soft_image *image, bool is_known)
 {
 	const char *wish = secure_getenv("GPULOAD_SOFT_LAZY"), *strict = secure_getenv("GPULOAD_SOFT_STRICT");
@@ -154,7 +154,7 @@ static CUresult create_program(struct parsed *p, const gpul_exec_program *first,
 
 CUresult soft_code_create(struct soft_image *image, const char *name, const struct jit_log *log, struct code **out)
 {
-	const gpul_cache_key *key = log->max_registers ? NULL : image->key; /* parse_image() may move it into *p */
+	const gpul_cache_key *key = log->max_registers ? NULL : image->key; /* read now, because parse_image() may move the key into *p */
 	struct parsed *p = calloc(1, sizeof *p);
 	gpul_exec_attributes *known = NULL;
 	size_t n_known = 0;

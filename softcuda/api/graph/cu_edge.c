@@ -204,7 +204,7 @@ EXPORT CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode handle, CUgraphNode 
 
 	if (r)
 		return r;
-	if (!out && !data) { /* a faster way to count: Warp asks each of thousands of nodes for its number of edges */
+	if (!out && !data) { /* a faster way to count, because NVIDIA Warp (Python) gets the number of edges of thousands of nodes */
 		*n_out = n->n_dependents;
 		soft_unlock();
 		return CUDA_SUCCESS;

@@ -118,7 +118,7 @@ static CUgraphExecUpdateResult compare_copy(const struct op *old, const struct o
 	return CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
 }
 
-/* Of a 2D fill, only the address and the value may change. */
+/* Only the address and the value of a 2D fill may change. */
 static CUgraphExecUpdateResult compare_fill(const struct op *old, const struct op *work)
 {
 	const struct fill *a = &CONTAINER(old, const struct fill_op, op)->fill, *b = &CONTAINER(work, const struct fill_op, op)->fill;

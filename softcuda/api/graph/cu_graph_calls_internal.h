@@ -14,11 +14,11 @@ struct exec_step {
 	struct op *disabled; /* work of a disabled node, with a reference; NULL: the node is enabled */
 	CUgraphNodeType type;
 	uint64_t node_id;     /* id of the step's node; 0: none */
-	uint64_t cloned_from; /* id of the node of which the node is a clone; 0: it is no clone */
+	uint64_t cloned_from; /* id of the original, if the node is a clone; else 0 */
 	CUgraphNode node;
 };
 
-/* The steps and waits of an executable graph that were made from one graph, as ranges of both arrays. */
+/* The steps and waits of an executable graph that were made from one graph: ranges of its arrays `steps` and `waits`. */
 struct exec_part {
 	size_t first_step, end_step, first_wait, end_wait;
 };

@@ -18,7 +18,7 @@ EXPORT CUresult cuGraphAddBatchMemOpNode(CUgraphNode *out, CUgraph graph, const 
 		      : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* The node owns the list until it is changed or destroyed.  .ctx is the current context, because a graph runs in its stream's context. */
+/* paramArray is valid until the node is changed or destroyed.  .ctx is the current context: a graph runs in its stream's context. */
 EXPORT CUresult cuGraphBatchMemOpNodeGetParams(CUgraphNode handle, CUDA_BATCH_MEM_OP_NODE_PARAMS *out)
 {
 	struct node *n;

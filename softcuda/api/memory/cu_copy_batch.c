@@ -1,4 +1,4 @@
-/* cu_copy_batch.c — cuMemcpyBatchAsync and cuMemcpy3DBatchAsync.  The copies of a batch run in the order of the list; CUDA permits any. */
+/* cu_copy_batch.c — cuMemcpyBatchAsync and cuMemcpy3DBatchAsync.  A batch is copied in the order of its list; CUDA permits any order. */
 #include "softcuda/api/array/cu_array_internal.h"
 #include "softcuda/api/memory/cu_memory_internal.h"
 

@@ -72,7 +72,7 @@ static CUresult check_pair(CUcontext dst, CUcontext src)
 	return r;
 }
 
-/* Order a copy with the work of both contexts.  before: the current context waits for dst and src; else both wait for it. */
+/* Order a copy with the work of both contexts.  before: the current context waits for dst and src; else (afterwards) both wait for it. */
 static CUresult order_contexts(CUcontext dst, CUcontext src, bool before)
 {
 	struct context *ctx, *pair[2];

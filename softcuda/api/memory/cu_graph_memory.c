@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* ---- the object ----------------------------------------------------------------------------------------- */
+/* ---- struct graph_memory: creating and freeing ---------------------------------------------------------- */
 
 static CUresult add_allocation(struct context *ctx, struct graph_memory *m, size_t bytes)
 {

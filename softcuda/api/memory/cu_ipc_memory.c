@@ -83,7 +83,7 @@ static CUresult share_allocation(struct allocation *a)
 	if (r)
 		goto close_file;
 	a->shared = f;
-	gpul_exec_memory_written(soft.memory, a->base, 0, a->bytes); /* memcheck: other processes can write the memory from now on */
+	gpul_exec_memory_written(soft.memory, a->base, 0, a->bytes); /* for memcheck: other processes can write the memory from now on */
 	return CUDA_SUCCESS;
 close_file:
 	soft_ipc_close(f);
@@ -133,7 +133,7 @@ EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *out, CUdeviceptr address)
 	return r;
 }
 
-/* ---- in another process ----------------------------------------------------------------- */
+/* ---- opening memory of another process -------------------------------------------------- */
 
 static struct allocation *find_opened(struct context *ctx, const struct ipc_handle *h)
 {

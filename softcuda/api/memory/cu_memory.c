@@ -1,4 +1,4 @@
-/* cu_memory.c — allocations: host memory, which is entered into the engine's table of memory that kernels may access. A device
+/* cu_memory.c — allocations: host memory, which is entered into the table of memory that kernels may access. A device
  * pointer is the host address, so unified addressing needs no translation. */
 #include "softcuda/api/memory/cu_memory_internal.h"
 
@@ -439,7 +439,7 @@ CUresult soft_refuse_free(const char *call, uint64_t address, unsigned kinds)
 	return soft_refuse(r, "%s: no CUDA allocation starts at or contains %#llx", call, (unsigned long long)address);
 }
 
-/* Wait for the work of the allocation's context, as on a GPU, because kernels that use the memory would fault. */
+/* As on a GPU, first wait for the work of the allocation's context, because kernels that use the memory would fault. */
 CUresult soft_free_at(uint64_t address, unsigned kinds)
 {
 	struct context *ctx;

@@ -17,7 +17,7 @@ enum allocation_kind { ALLOC_DEVICE, ALLOC_HOST, ALLOC_REGISTERED, ALLOC_ASYNC, 
 /* A memory pool, for allocations in stream order.  A destroyed pool is freed with its last allocation. */
 struct pool {
 	void *handle;          /* handle of the pool; NULL: the pool was destroyed */
-	struct device *device; /* NULL: the memory is not on a device */
+	struct device *device; /* the device of the memory; NULL: not on a device */
 	CUmemLocation location;
 	CUmemAllocationType type;
 	bool is_default;
@@ -33,7 +33,7 @@ struct pool {
 
 struct allocation {
 	struct link link; /* link in context->allocations; for an ALLOC_VARIABLE, in module->managed */
-	void *handle;     /* identifies the allocation in the engine's range table */
+	void *handle;     /* identifies the allocation in the table of memory that kernels may access */
 	struct context *ctx;
 	struct device *device;   /* the device of ctx; ALLOC_IPC: the device of the memory */
 	struct pool *pool;       /* ALLOC_ASYNC: the pool of the memory */
@@ -48,7 +48,7 @@ struct allocation {
 	bool sync_memops;
 	bool free_is_queued;        /* cuMemFreeAsync was called, but has not freed the memory yet */
 	struct ipc_file *shared;    /* the file that contains the pages (cu_ipc_memory.c); NULL: the pages are private */
-	unsigned char ipc_id[16];   /* ALLOC_IPC: the id of the owner's file */
+	unsigned char ipc_id[16];   /* ALLOC_IPC: random id of the exporting process's file */
 	struct graph_memory *graph; /* ALLOC_GRAPH: the memory of the graph's node; else NULL */
 	unsigned n_opened;          /* ALLOC_IPC: calls of cuIpcOpenMemHandle without cuIpcCloseMemHandle */
 	struct link in_file;        /* link in pool->file->allocations, in the order of the offsets */
@@ -64,7 +64,7 @@ CUresult soft_free_at(uint64_t address, unsigned kinds);
 /* Report to the user and to memcheck why a call that frees these kinds cannot free the address.  The caller holds the lock. */
 CUresult soft_refuse_free(const char *call, uint64_t address, unsigned kinds);
 void soft_allocation_free(struct allocation *a); /* the caller holds the lock */
-/* Enter the address range of a into the engine's table of memory that kernels may access, for ctx.  The caller holds the lock. */
+/* Enter the address range of a into the table of memory that kernels may access, for ctx.  The caller holds the lock. */
 CUresult soft_allocation_enter(struct context *ctx, struct allocation *a, unsigned range_flags);
 CUresult soft_allocate(struct context *ctx, enum allocation_kind kind, size_t bytes, unsigned flags,
 		       struct allocation **out); /* the caller holds the lock */
@@ -84,7 +84,7 @@ struct allocation *soft_allocation_at(uint64_t address);
 
 /* ---- cu_range.c: checks whether a call may use memory.  The caller holds the lock ----------------------------------------- */
 
-/* the memory that the call requires */
+/* the kind of memory that a call requires; SIDE_ANY: host or device */
 enum side { SIDE_HOST, SIDE_DEVICE, SIDE_ANY, SIDE_ARRAY };
 
 struct range_use {
@@ -166,7 +166,7 @@ CUresult soft_pool_import(const CUmemLocation *location, struct pool_file *file,
 /* Create the file of a pool that can be exported. */
 CUresult soft_pool_file_create(struct pool *p);
 void soft_pool_file_free(struct pool_file *f); /* accepts NULL */
-/* Map new memory of the pool's file for a, whose size is set; or unmap the memory of a. */
+/* Map new memory of the pool's file for the allocation a, whose size is set.  soft_pool_file_unmap() unmaps it. */
 CUresult soft_pool_file_map(struct pool *p, struct allocation *a);
 void soft_pool_file_unmap(struct allocation *a);
 

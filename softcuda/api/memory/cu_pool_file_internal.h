@@ -29,7 +29,7 @@ struct pool_file {
 	bool imported;
 	size_t bytes;             /* size of the file */
 	uint64_t id;              /* inode of the file, which is the same in all processes and identifies the pool */
-	struct export_row *table; /* the first bytes of the file, mapped */
+	struct export_row *table; /* the table of exports at the start of the file, mapped */
 	uint64_t last_serial;
 	struct link allocations; /* sorted by offset; in an imported pool unsorted */
 };

@@ -64,8 +64,8 @@ static bool may_copy(uint64_t address, uint64_t end, bool write)
 	return true;
 }
 
-/* Returns true if a range of the application's memory, which ends at `end`, extends into an allocation.  *r: the first entry of the
- * engine's table after the start of the range.  Registered ranges do not count, because they are the application's memory. */
+/* Returns true if a range of the application's memory, which ends at `end`, extends into an allocation.  *r: the first entry after the
+ * start of the range in the table of memory that kernels may access.  Registered ranges are not allocations, but application memory. */
 static bool runs_into(uint64_t end, gpul_exec_range *r)
 {
 	do {

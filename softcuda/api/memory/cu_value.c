@@ -313,7 +313,7 @@ EXPORT CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int n, CUstreamB
 	return r;
 }
 
-/* ---- calls for one word ------------------------------------------------------------------------------ */
+/* ---- the calls that wait for or write one word ------------------------------------------------------- */
 
 static CUresult one_value(CUstream stream, CUstreamBatchMemOpType operation, CUdeviceptr address, cuuint64_t value, unsigned flags)
 {

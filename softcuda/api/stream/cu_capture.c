@@ -123,7 +123,7 @@ CUresult soft_capture_check_unsafe(const char *call)
 		 : r;
 }
 
-/* ---- begin and end ---------------------------------------------------------------------------------- */
+/* ---- beginning and ending a capture ----------------------------------------------------------------- */
 
 static bool add_nodes(struct node_list *to, const struct node_list *from)
 {
@@ -272,7 +272,7 @@ CUresult soft_capture_or_submit(struct op *op)
 	return r ? r : soft_op_submit(op, NULL);
 }
 
-/* ---- events ------------------------------------------------------------------------------------------ */
+/* ---- events in a capture ----------------------------------------------------------------------------- */
 
 void soft_capture_forget(struct event *e)
 {

@@ -15,10 +15,10 @@ struct event {
 	unsigned flags, refs;
 	bool recorded;
 	struct op *pending;             /* the operation that last recorded the event; NULL: it has ended */
-	struct capture_point *captured; /* the point of a capture at which it was last recorded (cu_capture.c); NULL: none */
+	struct capture_point *captured; /* the point of a capture at which the event was last recorded (cu_capture.c); NULL: none */
 	struct shared_event *shared;    /* the state shared with other processes; NULL: not shared */
 	uint64_t time_ns;
-	struct order *order; /* vector clock of the newest record, for observers (cu_order.c) */
+	struct order *order; /* vector clock of the newest record, for tools such as racecheck (cu_order.c) */
 };
 
 /* ---- cu_event.c: the caller holds the lock -------------------------------------------------- */

@@ -69,10 +69,10 @@ struct node {
 	struct graph **bodies; /* the bodies of a conditional node, owned */
 	CUgraph *body_handles;
 	unsigned n_bodies;
-	size_t first, last; /* used only by graph/cu_exec.c */
-	struct node *copy;  /* used only by soft_graph_clone() */
+	size_t first, last; /* for graph/cu_exec.c: the node's first and last step in an executable graph */
+	struct node *copy;  /* for soft_graph_clone(): the copy of this node */
 	bool is_captured;   /* true: added by a capture; false: added by the application */
-	bool is_sorted;     /* used only by soft_graph_sort() */
+	bool is_sorted;     /* for soft_graph_sort(): the node is in the sorted list */
 };
 
 struct capture {

@@ -8,7 +8,7 @@
 
 CUresult soft_condition_new(struct graph *g, uint32_t first_value, bool is_assigned, struct condition **out)
 {
-	enum { ALIGN = 64 }; /* one cache line for each value: otherwise the memory ranges of neighbouring handles would touch */
+	enum { ALIGN = 64 }; /* so that the ranges of two values are not adjacent in the table of memory */
 	struct condition *c = calloc(1, sizeof *c);
 	gpul_exec_range range = { .bytes = sizeof *c->value,
 				  .flags = GPUL_EXEC_MEM_CONDITION | GPUL_EXEC_MEM_READ_ONLY,

@@ -4,10 +4,10 @@
 
 #include "softcuda/api/stream/cu_queue_internal.h"
 
-/* A vector clock, which never changes.  NULL: unknown, or there is no observer. */
+/* A vector clock, which never changes once created.  A NULL pointer: unknown, or no tool observes the kernels. */
 struct order {
 	unsigned refs;
-	gpul_exec_order place; /* points to the facts below */
+	gpul_exec_order place; /* points to `fact` */
 	gpul_exec_order_fact fact[];
 };
 

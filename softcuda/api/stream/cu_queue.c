@@ -380,7 +380,7 @@ bool soft_stream_is_busy(struct stream *s)
 	return tie_all(s, NULL, NULL, NULL) != 0;
 }
 
-/* Mark the operations of ctx and other contexts that wait for marked operations of ctx.  Returns true if a mark is new. */
+/* Set needs_host_call in the operations that wait for an operation of ctx in which it is set.  Returns true if any was not set before. */
 static bool mark_dependents(const struct context *ctx)
 {
 	bool changed = false;
@@ -396,7 +396,7 @@ static bool mark_dependents(const struct context *ctx)
 	return changed;
 }
 
-/* Mark the operations that wait for a host function.  Few passes are needed, because most operations come later in the list. */
+/* Set needs_host_call in all operations that wait for a host function.  Few passes are needed: most wait for earlier ones in the list. */
 static void mark_host_calls(void)
 {
 	bool changed = true;

@@ -37,13 +37,13 @@ struct stream {
 	uint64_t thread; /* for a per-thread default stream: the number of the stream's thread; else 0 */
 	struct op *last; /* the newest operation that has not ended; NULL: idle */
 	unsigned n_pending;
-	struct order *order; /* vector clock of the stream's last operation, for observers (cu_order.c) */
+	struct order *order; /* vector clock of the stream's last operation, for tools such as racecheck (cu_order.c) */
 	uint64_t n_ordered;
 	struct capture *capture;   /* the capture that the stream belongs to; NULL: the stream runs its work */
 	struct link in_capture;    /* link in capture->streams */
 	struct node_list tips;     /* nodes for which the next captured operation will wait */
 	CUgraphNode *tip_handles;  /* the list that cuStreamGetCaptureInfo returned; or NULL */
-	CUgraphEdgeData *tip_data; /* parallel to tip_handles */
+	CUgraphEdgeData *tip_data; /* their edge data, parallel to tip_handles */
 };
 
 /* The functions for operations of one kind, called with the lock held; each may be NULL. */
@@ -59,7 +59,7 @@ struct op_kind {
 	bool is_host_call; /* the operation can block, so it runs in the callback thread */
 	bool is_node;      /* a graph can contain such operations, as nodes of node_type */
 	CUgraphNodeType node_type;
-	size_t bytes; /* size of the struct whose first member is a struct op */
+	size_t bytes; /* size of the operation's struct, whose first member is a struct op */
 };
 
 struct op {
@@ -72,15 +72,15 @@ struct op {
 	struct edge *dependents; /* list of the operations that wait for this operation */
 	unsigned n_waits;        /* number of operations that this operation still waits for */
 	unsigned refs;
-	struct order *order;  /* vector clock of the operation, for observers (cu_order.c) */
+	struct order *order;  /* vector clock of the operation, for tools such as racecheck (cu_order.c) */
 	bool ended, deferred; /* deferred: the operation had to wait, so the call that queued it has already returned */
-	bool needs_host_call; /* used only in soft_op_check_wait() */
+	bool needs_host_call; /* for soft_op_check_wait(): the operation waits for a host function */
 	CUresult result;
 };
 
 extern const struct op_kind soft_marker; /* an operation without work, which other operations can wait for */
 
-/* Create an operation of kind->bytes, all zeros otherwise; free it with soft_op_release().  stream NULL: for a graph node. */
+/* Create an operation of kind->bytes bytes; members after `op` are 0.  Free it with soft_op_release().  stream NULL: for a graph node. */
 struct op *soft_op_new(struct stream *stream, const struct op_kind *kind);
 struct op *soft_op_copy(const struct op *from, struct stream *stream); /* NULL: out of memory */
 /* Queue op after its stream's work and the operation `after` (may be NULL), and run all ready operations.  For work that a stream

@@ -7,7 +7,7 @@
 struct wait_op {
 	struct op op;
 	struct event *event; /* holds a reference */
-	struct op *record;   /* the record for which a launch waits, with a reference; NULL: none */
+	struct op *record;   /* the operation that recorded the event, for which a launch waits; holds a reference; NULL: none */
 };
 
 struct event *soft_event_of_work(const struct op *work)

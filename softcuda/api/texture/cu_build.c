@@ -7,7 +7,7 @@
 
 enum { TEXTURE_ALIGN = 512, PITCH_MULTIPLE = 32, MAX_LINEAR = 1 << 28, MAX_PITCH_WIDTH = 131072, MAX_PITCH_HEIGHT = 65000 };
 
-/* ---- formats -------------------------------------------------------------------------------- */
+/* ---- channel formats ------------------------------------------------------------------------ */
 
 static enum channel_type channel_of(CUarray_format format, bool *unorm)
 {
@@ -70,7 +70,7 @@ static CUresult view_format(CUresourceViewFormat view, CUarray_format *format, u
 	return CUDA_SUCCESS;
 }
 
-/* ---- resources ------------------------------------------------------------------------------ */
+/* ---- resources (arrays and linear memory) --------------------------------------------------- */
 
 static struct texture_level level_of(const struct array *a)
 {

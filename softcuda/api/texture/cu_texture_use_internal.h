@@ -13,7 +13,7 @@ struct bound {                       /* memory and its format; never changes; ho
 struct texture_use {      /* a texture or surface object, or a reference of a module */
 	struct link link; /* link in context->textures */
 	struct context *ctx;
-	uint64_t handle;     /* handle in the engine's table, also returned for an object; 0: a reference without a module */
+	uint64_t handle;     /* handle in the interpreter; for an object also the application's handle; 0: a reference without a module */
 	void *reference;     /* handle of a texture or surface reference; NULL: the struct is for an object */
 	struct bound *bound; /* the memory with its format; NULL: the reference is not bound */
 	bool has_resource, has_view;

@@ -98,7 +98,7 @@ static bool is_valid(const struct multicast *t, const struct shared_binding *b)
 	       b->offset <= t->shared->bytes - b->bytes;
 }
 
-/* Find the mapping of a binding; gone: find its entry without a mapping, because the memory no longer exists. */
+/* Find the mapping of a binding; gone: find the entry of a binding whose memory no longer exists, so that it has no mapping. */
 static struct copy *find_copy(const struct multicast *t, const struct shared_binding *b, bool gone)
 {
 	for (struct copy *c = t->copies; c; c = c->next)
@@ -249,7 +249,7 @@ void soft_teams_remove(struct multicast *t)
 		}
 }
 
-/* ---- for the interpreter --------------------------------------------------------------------- */
+/* ---- called by the interpreter --------------------------------------------------------------- */
 
 bool soft_team_find_copies(gpul_exec_team *team, uint64_t offset, gpul_exec_copies *out, char *why, size_t why_bytes)
 {

@@ -23,7 +23,7 @@
 
 enum { MOST_BINDINGS = 1024, MEMFD_SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
 
-/* A process writes a row only while the row's state is ROW_TAKEN.  So no lock is needed, which a killed process could keep forever. */
+/* A process writes a row only while the row's state is ROW_TAKEN.  This replaces a lock, which a killed process would keep forever. */
 enum row_state { ROW_FREE, ROW_TAKEN, ROW_READY };
 
 struct shared_device {
@@ -54,7 +54,7 @@ struct copy { /* a mapping of the memory of a binding into this process */
 	struct copy *next;
 	uint32_t device;
 	uint64_t inode, offset, memory_offset, bytes;
-	uint8_t *at;   /* NULL: the memory no longer exists, because the process that bound it has ended */
+	uint8_t *at;   /* address of the mapping; NULL: the memory no longer exists, because the process that bound it has ended */
 	bool is_bound; /* false: the binding was removed, and the memory is unmapped when no instruction uses it */
 };
 
@@ -72,7 +72,7 @@ struct multicast {
 	char failed[128];        /* why a binding could not be mapped; "": all are mapped */
 	bool is_short;           /* descriptors or memory were exhausted, so the next access tries again to map the bindings */
 	uint64_t seen;           /* value of shared->changes when the copies were mapped */
-	struct own_binding *own; /* protected by the driver's lock */
+	struct own_binding *own; /* memory that this process has bound; protected by the driver's lock */
 	bool is_shareable;       /* the object can be shared between processes, so bound memory must be shareable, too */
 	struct multicast *next;  /* next shareable object of this process; protected by the driver's lock */
 };
@@ -92,7 +92,7 @@ CUresult soft_team_unbind(struct multicast *t, uint32_t device, uint64_t offset,
 /* Functions of cu_multicast_copies.c. */
 bool soft_memfd_name_begins(int fd, const char *wanted); /* true: fd is a memfd whose name begins with `wanted` */
 uint64_t soft_own_pids(void);                            /* the inode of this process's PID namespace; 0: unknown */
-/* The function find_copies of a gpul_exec_team (softcuda/exec). */
+/* Implements find_copies of a gpul_exec_team (softcuda/exec): finds the bound memory at an offset of the multicast object. */
 bool soft_team_find_copies(gpul_exec_team *team, uint64_t offset, gpul_exec_copies *out, char *why, size_t why_bytes);
 /* Map all memory that is bound now.  Returns false if descriptors or memory are exhausted; *why (if not NULL) then has the reason,
  * and the next call tries again.  Other failures are ignored here: a kernel that accesses the memory faults. */

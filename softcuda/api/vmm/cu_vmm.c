@@ -161,7 +161,7 @@ struct mapping *soft_mapping_at(uint64_t address)
 	return soft_handle_find(HANDLE_MAPPING, range.owner);
 }
 
-/* Enter m into the engine's table of ranges, without access for any device. */
+/* Enter m into the table of memory that kernels may access, at first without access for any device. */
 static CUresult enter_mapping(struct mapping *m)
 {
 	gpul_exec_range range = { .base = m->base, .bytes = m->bytes, .denied = ~0u, .remedy = "cuMemSetAccess" };
@@ -257,7 +257,7 @@ EXPORT CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, CUmem
 	return r;
 }
 
-/* Unmap m.  The range is removed from the engine's table before its pages, and gpul_exec_machine_settle() waits for running accesses. */
+/* Unmap m: remove the range from the table of memory that kernels may access, wait for running accesses, and then unmap the pages. */
 static void unmap_mapping(struct mapping *m)
 {
 	gpul_exec_memory_remove(soft.memory, m->base);

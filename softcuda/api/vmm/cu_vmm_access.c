@@ -1,6 +1,6 @@
 /* cu_vmm_access.c — the access rights of a mapping: cuMemSetAccess, cuMemGetAccess.
  *
- *                        kernels: the engine checks the rights of each device
+ *                        kernels: the interpreter checks the rights of each device
  *     rights of m ──────┤
  *                        the CPU: the protection of the pages is the union of all rights
  *
@@ -76,7 +76,7 @@ static int page_protection(const struct mapping *m)
 	return (soft_mapping_allows(m, false) ? PROT_READ : 0) | (soft_mapping_allows(m, true) ? PROT_READ | PROT_WRITE : 0);
 }
 
-/* Change the rights of a mapping: give new rights to the pages before the kernels, and take old ones from kernels before the pages. */
+/* Change the rights of a mapping.  The CPU's pages get new rights before the kernels do, and lose old rights after the kernels. */
 static CUresult set_rights(struct mapping *m, const CUmemAccessDesc *d, size_t n)
 {
 	struct mapping wanted = *m;

@@ -48,7 +48,7 @@ struct memory *soft_memory_find(CUmemGenericAllocationHandle handle)
 	return m && m->n_releases ? m : NULL;
 }
 
-/* ---- checks of a request -------------------------------------------------------------- */
+/* ---- checks of the arguments of cuMemCreate ------------------------------------------- */
 
 bool soft_numa_node_exists(int node)
 {

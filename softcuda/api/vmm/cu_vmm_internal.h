@@ -4,7 +4,7 @@
  *                                 │ referenced by its handles and its mappings
  *     cuMemAddressReserve ──> reservation: addresses without memory (cu_vmm.c)
  *                                 │
- *     cuMemMap ───────────────> mapping: a range in the engine's table, PROT_NONE for the CPU
+ *     cuMemMap ───────────────> mapping: in the table of memory that kernels may access; PROT_NONE for the CPU
  *     cuMemSetAccess ─────────>   └ the access rights of each location (cu_vmm_access.c)
  *
  *     cuMulticastCreate ──────> memory, too, with a team of devices (cu_multicast.c); it is mapped like other memory
@@ -15,7 +15,7 @@
 
 #include "softcuda/api/base/cu_state_internal.h"
 
-/* granularity of every kind of memory, as on NVIDIA's driver */
+/* granularity of every kind of memory in bytes, as on NVIDIA's driver */
 enum { VMM_GRANULARITY = 2 << 20 };
 
 struct multicast;
@@ -23,7 +23,7 @@ struct multicast;
 /* Physical memory; freed with its last reference. */
 struct memory {
 	unsigned refs;       /* references: one for each cuMemRelease that the application must still call, and one for each mapping */
-	void *handle;        /* does not change until the memory is freed */
+	void *handle;        /* the application's handle, which stays the same until the memory is freed */
 	unsigned n_releases; /* calls of cuMemRelease still to be made; 0: the handle is invalid until retained again */
 	int fd;              /* the memfd; close-on-exec */
 	size_t bytes;
@@ -42,7 +42,7 @@ struct reservation {
 struct mapping {
 	struct memory *memory;
 	struct reservation *in;
-	void *handle; /* identifies the mapping in the engine's table of ranges */
+	void *handle; /* identifies the mapping in the table of memory that kernels may access */
 	uint64_t base;
 	size_t bytes;              /* size of the memory; for a multicast object, size of the mapped part, which begins at its start */
 	uint64_t id;               /* the value of CU_POINTER_ATTRIBUTE_BUFFER_ID */

@@ -55,7 +55,7 @@ static bool decode_alu(struct decoder *d)
 	return alu_sources(d, &s, s.d_type ? 1 : 0, &made) && gpul_emit(d, s.op, &made) && gpul_operand_emit_pending(d);
 }
 
-/* ---- one instruction ------------------------------------------------------------------------------- */
+/* ---- decoding one instruction ---------------------------------------------------------------------- */
 
 /* Decode mov, which can also compute the address of a variable. */
 static bool decode_mov(struct decoder *d)
@@ -229,7 +229,7 @@ static bool decode_inst(struct decoder *d, uint32_t row)
 	return decode_guarded(d);
 }
 
-/* ---- the function ------------------------------------------------------------------------------------ */
+/* ---- decoding a function ----------------------------------------------------------------------------- */
 
 /* Replace the indices and labels in branches with addresses.  Called after the last instruction was appended, so addresses are final. */
 static void resolve_branches(struct decoder *d)

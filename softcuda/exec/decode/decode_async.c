@@ -142,7 +142,7 @@ static unsigned mbarrier_space(const struct decoder *d)
 	return SPACE_GENERIC;
 }
 
-/* Decode the operands {state,} [m] {, count or bytes} of arrivals and similar.  With a byte count, the instruction arrives once. */
+/* Decode the operands {state,} [m] {, count or bytes} of arrive, arrive_drop, expect_tx, complete_tx.  With bytes, it arrives once. */
 static bool decode_arrive(struct decoder *d)
 {
 	bool bytes = has_mod(d, GPUL_PTX_MOD_EXPECT_TX) || has_mod(d, GPUL_PTX_MOD_COMPLETE_TX);

@@ -48,8 +48,8 @@ struct decoder {
 	uint32_t src;                           /* index of `in` in f->insts */
 	struct insn *insns;
 	uint32_t n, capacity;
-	uint8_t *reg_bytes;   /* bytes of each register in a lane, by flat register number: 2, 4, 8 or 16; 0: a predicate */
-	uint32_t *reg_offset; /* offset in the frame of each register, by flat register number; UINT32_MAX: not allocated yet */
+	uint8_t *reg_bytes;   /* size of each register in a lane, in bytes, indexed by register number: 2, 4, 8 or 16; 0: a predicate */
+	uint32_t *reg_offset; /* offset of each register in the frame, indexed by register number; UINT32_MAX: not allocated yet */
 	uint32_t *first_insn; /* for each instruction of f->insts, and for the function's end: index in insns where its code starts */
 	uint32_t frame_bytes, pred_at, pred_left;
 	struct {
@@ -70,16 +70,16 @@ void *gpul_program_alloc(struct gpul_exec_program *p, size_t bytes, gpul_error *
 /* Allocate zeroed memory for a variable in the arena (exec_arena.c), whose addresses are never reused for host memory. */
 bool gpul_program_take(struct gpul_exec_program *p, size_t bytes, size_t align, uint64_t *address, gpul_error *err);
 void gpul_program_give(struct gpul_exec_program *p);
-uint32_t gpul_consts_broadcast(struct const_pool *c, uint64_t bits, unsigned bytes); /* stores it once per lane; bytes 0: a predicate */
+uint32_t gpul_consts_broadcast(struct const_pool *c, uint64_t bits, unsigned bytes); /* stores `bits` once per lane; bytes 0: a predicate */
 uint32_t gpul_consts_list(struct const_pool *c, const opref *list, unsigned n);
 void gpul_consts_free(struct const_pool *c);
 /* Reserve an address range for the constants, so that adding constants does not move the existing ones. */
 bool gpul_consts_reserve(struct const_pool *c, size_t bytes);
 
 /* Functions of decode_need.c. */
-/* Copy the attributes and refusals of the kernels that `first`, a program of the same module, knows. */
+/* Copy the known attributes and refusals of kernels from `first`, a program of the same module. */
 gpul_status gpul_describe_again(struct gpul_exec_program *p, const struct gpul_exec_program *first, gpul_error *err);
-gpul_status gpul_function_need(struct func_code *code, gpul_error *err); /* the value of gpul_exec_program.need */
+gpul_status gpul_function_need(struct func_code *code, gpul_error *err); /* the function to which gpul_exec_program.need points */
 /* Decode all functions of a program that is being created. */
 gpul_status gpul_need_everything(struct gpul_exec_program *p, gpul_error *err);
 

@@ -2,7 +2,7 @@
 #include "softcuda/exec/async_internal.h"
 #include "softcuda/exec/decode/decode_internal.h"
 
-/* ---- addresses ---------------------------------------------------------------------------------------- */
+/* ---- address operands --------------------------------------------------------------------------------- */
 
 static int space_of(unsigned mod)
 {
@@ -327,7 +327,7 @@ bool gpul_decode_atomic(struct decoder *d)
 				    gpul_decode_complete_bytes(d, &d->operand[2], gpul_ptx_type_bytes(gpul_type_mod(d->in))));
 }
 
-/* ---- addresses as values -------------------------------------------------------------------------------- */
+/* ---- mov of an address, cvta, isspacep ------------------------------------------------------------------ */
 
 /* Emit code that stores the address of a variable in register `to` of `bytes` bytes. */
 static bool emit_symbol_address(struct decoder *d, const gpul_ptx_operand *o, opref to, unsigned bytes)

@@ -42,7 +42,7 @@ static uint32_t call_depth_bytes(struct func_code *code, unsigned level)
 	return code->depth_bytes;
 }
 
-/* ---- what a kernel needs ------------------------------------------------------------------------------ */
+/* ---- registers and memory of a kernel ----------------------------------------------------------------- */
 
 static uint32_t count_registers(const gpul_ptx_func *f)
 {
@@ -121,7 +121,7 @@ static gpul_status refuse(struct gpul_exec_program *p, gpul_exec_kernel *k, cons
 	return store_refusal(p, k, text.text, err);
 }
 
-/* ---- one function -------------------------------------------------------------------------------------- */
+/* ---- decoding one function ----------------------------------------------------------------------------- */
 
 /* Parse the body of a function, and give its variables addresses.  The caller holds p->lock, or is still creating the program. */
 static gpul_status lay_out(struct gpul_exec_program *p, struct func_code *code, gpul_error *err)
@@ -175,7 +175,7 @@ gpul_status gpul_need_everything(struct gpul_exec_program *p, gpul_error *err)
 	return st;
 }
 
-/* ---- a function and its callees ------------------------------------------------------------------------- */
+/* ---- decoding a function and its callees ---------------------------------------------------------------- */
 
 typedef GPUL_ARRAY(struct func_code *) functions;
 
@@ -260,7 +260,7 @@ gpul_status gpul_function_need(struct func_code *code, gpul_error *err)
 	return st;
 }
 
-/* ---- kernels --------------------------------------------------------------------------------------------- */
+/* ---- decoding kernels ------------------------------------------------------------------------------------ */
 
 /* Store an error in a kernel's PTX as the reason of its refusal; GPUL_ENOMEM is returned to the caller instead. */
 static gpul_status keep_error(struct gpul_exec_program *p, gpul_exec_kernel *k, const gpul_error *why, gpul_error *err)

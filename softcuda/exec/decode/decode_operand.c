@@ -148,7 +148,7 @@ static bool width_error(struct decoder *d, unsigned have, unsigned want)
 	return gpul_decode_fail(d, GPUL_EFORMAT, "a %u-bit operand is expected, not a %u-bit register", 8 * want, 8 * have);
 }
 
-/* Decode the operand r+1: emit an addition of the constant to register r; *ref receives the temporary register with the sum. */
+/* Decode an operand `register+constant`: emit an addition; *ref receives the temporary register with the sum. */
 static bool add_offset(struct decoder *d, const gpul_ptx_operand *o, unsigned bytes, opref *ref)
 {
 	const enum op op = bytes == 2 ? OP_ADD_16 : bytes == 4 ? OP_ADD_32 : OP_ADD_64;

@@ -82,7 +82,7 @@ static gpul_status describe_kernels(struct gpul_exec_program *p, gpul_error *err
 	return GPUL_OK;
 }
 
-/* ---- building ---------------------------------------------------------------------------------------------- */
+/* ---- building a program ------------------------------------------------------------------------------------ */
 
 /* Lay out all functions of one kind: device functions first, because their shared variables precede those of kernels. */
 static gpul_status lay_out_functions(struct gpul_exec_program *p, unsigned kind, gpul_error *err)
@@ -138,9 +138,10 @@ static bool observed_as_a_whole(const gpul_exec_memory *m)
 	return false;
 }
 
-/* Return true if functions may be decoded lazily: no observer reads the whole program, no registers of module scope exist, whose memory
- * a kernel must have when it starts, and an address range for the constants could be reserved.  Another program of a module needs as many
- * constants as the `first`, which has been decoded; the factor is for addresses of variables that are equal by chance in one of them. */
+/* Return true if functions may be decoded lazily: no observer reads the whole program, there are no registers of module scope (a
+ * kernel needs their memory when it starts), and an address range for the constants could be reserved.  Another program of a module needs
+ * about as many constants as `first`, which has been decoded: twice as many are reserved, because equal constants are stored once, and
+ * addresses of variables may be equal by chance in `first`. */
 static bool can_decode_later(struct gpul_exec_program *p, const struct gpul_exec_program *first)
 {
 	return (p->module->bodies || first) && !p->module->n_regs && !observed_as_a_whole(p->memory) &&
@@ -242,7 +243,7 @@ void gpul_exec_program_destroy(gpul_exec_program *p)
 	free(p);
 }
 
-/* ---- queries ----------------------------------------------------------------------------------------------- */
+/* ---- queries about a program ------------------------------------------------------------------------------- */
 
 bool gpul_exec_program_is_stateless(const gpul_exec_program *p)
 {

@@ -40,23 +40,23 @@ struct life {
 	uint32_t number;      /* bit number in the live sets, if the register is accessed in several blocks */
 	int32_t home;         /* the block that accesses the register, if only one does; else NO_BLOCK or SEVERAL_BLOCKS */
 	uint8_t elements;     /* number of elements if the register is part of a vector register; else 1 */
-	bool is_float;        /* an instruction uses it as f32 or f64, even if it is declared .b32 */
+	bool is_float;        /* an instruction uses the register as f32 or f64, even if it is declared .b32 */
 };
 
 struct sharing {
 	struct decoder *d;
 	const gpul_ptx_func *f;
 	bool (*defines)(unsigned opcode);
-	struct life *lives; /* live range of each register, by its flat number, which counts the registers of all declarations */
+	struct life *lives; /* live range of each register, indexed by register number, which counts the registers of all declarations */
 	struct basic_block *blocks;
-	uint32_t *numbered; /* the (flat) register number of each bit of the live sets */
+	uint32_t *numbered; /* the register number of each bit of the live sets */
 	uint32_t *block_at; /* index of the block that contains each instruction of f->insts */
 	uint32_t n_blocks, n_numbers;
 	size_t n_words;                                /* size of one live set */
 	uint64_t *live_in, *live_out, *used, *defined; /* live sets, n_words for each block */
 };
 
-/* ---- accesses ---------------------------------------------------------------------------------- */
+/* ---- accesses to registers --------------------------------------------------------------------- */
 
 /* Called for each register that an instruction accesses.  defines: the instruction writes the register in every active lane.  Any
  * other write counts as a read, because it keeps the old value in some lanes, so that the register is live before the instruction. */
@@ -143,7 +143,7 @@ static void find_floats(struct sharing *s, uint32_t row)
 	}
 }
 
-/* ---- blocks ------------------------------------------------------------------------------------ */
+/* ---- basic blocks ------------------------------------------------------------------------------ */
 
 static bool ends_block(const gpul_ptx_inst *in)
 {
@@ -224,7 +224,7 @@ static void solve(struct sharing *s)
 	}
 }
 
-/* ---- lives -------------------------------------------------------------------------------------- */
+/* ---- live ranges -------------------------------------------------------------------------------- */
 
 /* Extend the live ranges of all registers in a set to include the instruction at index `row`. */
 static void include_all(struct sharing *s, const uint64_t *set, uint32_t row)
@@ -292,7 +292,7 @@ static void keep_places(struct sharing *s)
 			visit_operand(s, &f->operands[f->insts[row].first_operand], true, row, live_everywhere);
 }
 
-/* ---- slots -------------------------------------------------------------------------------------- */
+/* ---- slots of the frame ------------------------------------------------------------------------- */
 
 struct places {
 	uint32_t *starts, *ends;         /* for each instruction: lists of the live ranges that start there, or ended just before it */

@@ -70,7 +70,7 @@ bool gpul_texture_coordinates(struct decoder *d, const gpul_ptx_operand *o, unsi
 	return true;
 }
 
-/* Decode the four results, or the two pairs of halves, and the predicate of d|p. */
+/* Decode the registers of the four results, or of the two pairs of f16 results, and the predicate of d|p. */
 static bool texture_results(struct decoder *d, struct texture_form *f)
 {
 	const gpul_ptx_operand *o = &d->operand[0], *list = o;
@@ -145,7 +145,7 @@ bool gpul_decode_tex(struct decoder *d)
 	       gpul_operand_emit_pending(d);
 }
 
-/* ---- queries --------------------------------------------------------------------------------------- */
+/* ---- txq, suq, istypep ----------------------------------------------------------------------------- */
 
 static const struct {
 	const char *text;

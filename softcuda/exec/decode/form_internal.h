@@ -45,10 +45,10 @@ struct form {
 enum {
 	ANY_16 = 0x4000,
 	ANY_32,
-	ANY_64, /* one of .b, .u and .s */
+	ANY_64, /* .b64, .u64 or .s64 */
 	INT_16,
 	INT_32,
-	INT_64, /* one of .u and .s */
+	INT_64, /* .u64 or .s64 */
 };
 
 /* A rule: an instruction with these types and modifiers is executed by operation op.

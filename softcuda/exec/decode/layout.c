@@ -391,7 +391,7 @@ static uint32_t shared_end(uint64_t at, const gpul_ptx_func *f)
 		if (v->space == GPUL_PTX_MOD_SHARED && (v->linkage != GPUL_PTX_EXTERN || v->bytes))
 			at = align_up(at, align_of(v)) + v->bytes;
 	}
-	return at < UINT32_MAX ? (uint32_t)at : UINT32_MAX; /* if it is too large, gpul_layout_body() reports an error */
+	return at < UINT32_MAX ? (uint32_t)at : UINT32_MAX; /* if the offset is too large, gpul_layout_body() reports an error */
 }
 
 gpul_status gpul_layout_function(struct gpul_exec_program *p, struct func_code *code, gpul_error *err)

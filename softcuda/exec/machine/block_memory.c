@@ -50,7 +50,7 @@ static bool same_shape(const struct block_shape *a, const struct block_shape *b)
 	       a->block[2] == b->block[2] && a->dynamic_bytes == b->dynamic_bytes;
 }
 
-/* ---- layout ---------------------------------------------------------------------------------------- */
+/* ---- layout of a block's memory -------------------------------------------------------------------- */
 
 /* Lay out a block's memory: warps │ special registers of each warp │ shared memory │ local memory of each warp's lanes. */
 static void lay_out_block(struct block *b, const struct gpul_exec_launch *l, uint8_t *scratch)

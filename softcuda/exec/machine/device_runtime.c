@@ -508,7 +508,7 @@ static int get_function_attributes(struct device_call *c)
 	return write_bytes(c, argument(c, 0), &a, BYTES, sizeof a.shared_bytes);
 }
 
-/* ---- the table -------------------------------------------------------------------------------------------- */
+/* ---- the table of functions ------------------------------------------------------------------------------- */
 
 static const struct {
 	int (*call)(struct device_call *c);

@@ -228,7 +228,7 @@ static void begin_again(struct worker *k, gpul_exec_launch *l)
 	gpul_launch_begin_again(l, true);
 }
 
-/* The result of one turn of every block.  waits: all blocks polled, and none made progress; quiet: also, no polled word changed. */
+/* The result of one turn of every block.  waits: all blocks polled, and none made progress; quiet: in addition, no polled word changed. */
 struct round {
 	bool progressed, polls, waits, quiet;
 	unsigned n_repolls; /* number of warp turns in which the warp loaded the same word again */

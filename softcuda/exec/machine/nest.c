@@ -10,7 +10,7 @@ static struct nesting *nesting_of_nest(const struct nest *n)
 
 /* The caller of each static function below holds the lock of struct nesting. */
 
-/* ---- lists ------------------------------------------------------------------------------------ */
+/* ---- lists of operations ---------------------------------------------------------------------- */
 
 static void append_op(struct nested_stream *s, struct nested_op *op)
 {
@@ -71,7 +71,7 @@ static void free_op(struct nested_op *op)
 	free(op);
 }
 
-/* ---- stopping ---------------------------------------------------------------------------------- */
+/* ---- stopping children ------------------------------------------------------------------------- */
 
 static void stop_children(const struct nest *n);
 
@@ -127,7 +127,7 @@ static void discard_all_waiting(struct nest *n)
 		discard_waiting(n, n->tail, false);
 }
 
-/* ---- beginning ---------------------------------------------------------------------------------- */
+/* ---- starting children -------------------------------------------------------------------------- */
 
 static void child_done(void *user, const gpul_exec_fault *fault);
 
@@ -210,7 +210,7 @@ static bool nest_is_over(struct nest *n)
 	return true;
 }
 
-/* ---- ending ------------------------------------------------------------------------------------- */
+/* ---- the end of a child or launch --------------------------------------------------------------- */
 
 static void child_done(void *user, const gpul_exec_fault *fault)
 {

@@ -178,7 +178,7 @@ void gpul_native_funnel_right(struct run_compiler *c, const struct insn *i, cons
 	funnel(c, i, r, TEMP + 1, TEMP);
 }
 
-/* ---- products ------------------------------------------------------------------------------------ */
+/* ---- mul.hi, mul.wide, mad.wide ------------------------------------------------------------------ */
 
 /* Compile mul.hi: the code computes the products of the even lanes, then those of the odd lanes, and combines their upper halves. */
 void gpul_native_upper_product(struct run_compiler *c, const struct insn *i, const struct rule *r)

@@ -31,7 +31,7 @@ static void u64(struct code *c, uint64_t u)
 	u32(c, (uint32_t)(u >> 32));
 }
 
-/* ---- vectors --------------------------------------------------------------------------------- */
+/* ---- vector instructions --------------------------------------------------------------------- */
 
 enum { LENGTH_512 = 2, BROADCAST_OR_ROUND = 0x10 };
 
@@ -127,7 +127,7 @@ void gpul_code_mask_shift(struct code *c, unsigned k, unsigned s, unsigned by)
 	gpul_code_byte(c, by);
 }
 
-/* ---- general registers ------------------------------------------------------------------------- */
+/* ---- instructions on general registers --------------------------------------------------------- */
 
 static void rex(struct code *c, bool wide, unsigned reg, unsigned rm)
 {

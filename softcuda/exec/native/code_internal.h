@@ -57,8 +57,8 @@ void gpul_code_broadcast(struct code *c, unsigned d, enum gpr s, bool wide);
 /* Emit an instruction on mask registers, which Intel's manual writes as VEX.L[length].[prefix].[map].W0 [opcode]. */
 void gpul_code_mask(struct code *c, unsigned map, unsigned prefix, unsigned length, unsigned opcode, unsigned reg, unsigned v, unsigned rm);
 
-/* Emit k = s, d = k, or k = s >> by, on 32 bits.  k, and s of the shift, are mask registers; d, and s of the first, are general
- * registers. */
+/* On 32 bits: emit k = s for a mask register k and a general register s; d = k for a general register d and a mask register k; and
+ * k = s >> by for mask registers k and s. */
 void gpul_code_mask_from(struct code *c, unsigned k, enum gpr s);
 void gpul_code_mask_to(struct code *c, enum gpr d, unsigned k);
 void gpul_code_mask_shift(struct code *c, unsigned k, unsigned s, unsigned by);

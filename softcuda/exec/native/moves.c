@@ -124,7 +124,7 @@ static uint32_t sign_bytes(uint32_t selector)
 	return bytes;
 }
 
-/* Emit code that sets d to an operand with which vpshufb, which permutes 16 bytes, permutes each 32-bit word as `bytes` says. */
+/* Emit code that sets d to the control operand of a vpshufb that permutes the bytes of each 32-bit word as `bytes` says. */
 static void set_shuffle(struct run_compiler *c, unsigned d, uint32_t bytes)
 {
 #define WORDS 0, 0x04040404, 0x08080808, 0x0c0c0c0c

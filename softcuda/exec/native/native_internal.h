@@ -58,7 +58,7 @@ struct run_compiler {
 	bool ends_with_branch; /* a branch follows the run, so that the code ends with a jump to its handler */
 	struct value values[MAX_VALUES];
 	uint32_t free;        /* bit k: vector register k is free */
-	struct slow_row slow; /* of the instruction being compiled: jumps to the code that calls its handler */
+	struct slow_row slow; /* for the instruction being compiled: jumps to the code that calls its handler */
 	struct slow_row *slow_rows;
 	uint32_t n_slow_rows, room;
 };

@@ -63,11 +63,11 @@ bool gpul_native_accesses(const struct insn *i)
 	return find_site(i, &s);
 }
 
-/* ---- parts of an access --------------------------------------------------------------------------- */
+/* ---- checks of addresses -------------------------------------------------------------------------- */
 
 static void all_ones(struct run_compiler *c, unsigned k)
 {
-	gpul_code_mask(&c->code, MAP_0F, NO_PREFIX, 1, 0x46, k, k, k); /* this is kxnorw k, k, k */
+	gpul_code_mask(&c->code, MAP_0F, NO_PREFIX, 1, 0x46, k, k, k); /* kxnorw k, k, k sets all bits of k */
 }
 
 /* Emit code that sets the zero flag if the addresses are a row (consecutive elements).  It sets TEMP + 2 to the OR of the distances
@@ -149,7 +149,7 @@ static void check_first(struct run_compiler *c, const struct site *s, const uint
 		gpul_code_alu64_memory(&c->code, ALU_ADD, R10, RDI, offsetof(struct warp_state, shared));
 }
 
-/* ---- lane by lane --------------------------------------------------------------------------------- */
+/* ---- gathers and scatters ------------------------------------------------------------------------- */
 
 /* Emit code that sets R11 to the constant that is added to the addresses of all lanes. */
 static void load_constant_part(struct run_compiler *c, const struct site *s)
@@ -193,7 +193,7 @@ static void check_lanes(struct run_compiler *c, const struct site *s, const uint
 	gpul_native_give_up(c, JUMP_IF_NOT_ZERO);
 }
 
-/* Emit code that sets K_TEMP to the active lanes of a part (8 or 16 lanes).  Each gather and scatter clears its mask. */
+/* Emit code that sets K_TEMP to the active lanes of a part (8 or 16 lanes): the mask of one gather or scatter, which clears it. */
 static void lanes_of_part(struct run_compiler *c, bool of_eight, unsigned part)
 {
 	if (!c->partial)
@@ -268,9 +268,10 @@ static void scatter_lanes(struct run_compiler *c, const struct site *s, const ui
 	}
 }
 
-/* ---- accesses -------------------------------------------------------------------------------------- */
+/* ---- whole loads and stores ------------------------------------------------------------------------ */
 
-/* Emit code that sets R10 to the host address of lane 0 if the addresses are a row.  Returns the jump that is taken otherwise. */
+/* Emit code that sets R10 to the host address of lane 0 if the lanes' addresses are consecutive (a row).  Returns the jump that is taken
+ * otherwise. */
 static size_t find_row(struct run_compiler *c, const struct site *s, const uint8_t *a)
 {
 	size_t no_row;

@@ -2,7 +2,7 @@
  *
  * The machine code computes what the handlers compute (run/run_*.c), even for inactive lanes. Where the result of a CPU instruction
  * differs from the GPU's in rare cases, the code falls back to the handler:
- *   NaN        f32 results are 0x7fffffff, f64 results have a payload by priority
+ *   NaN        f32 results are 0x7fffffff, f64 results have the payload of one operand (with_payload())
  *   integers   a float that is out of range becomes 0x80000000 on CPUs, the nearest integer on GPUs */
 #include "softcuda/exec/native/rules_internal.h"
 

@@ -31,7 +31,7 @@ struct operands {
 	bool special; /* x or y has an infinite or NaN element; the exponent of such an element is NO_EXPONENT */
 };
 
-/* ---- operands ----------------------------------------------------------------------------------- */
+/* ---- conversion of operands to float ------------------------------------------------------------ */
 
 static inline int least_exponent(unsigned type)
 {
@@ -95,7 +95,7 @@ static inline void find_exponents(const float *v, int32_t *e, unsigned n, int le
 	o->wide |= wide;
 }
 
-/* ---- the sum of a block ------------------------------------------------------------------------------------------ */
+/* ---- the sum of a block of products ------------------------------------------------------------------------------ */
 
 /* Round to float towards zero.  This is also correct for subnormal results, which have fewer bits. */
 static inline float towards_zero(double x)

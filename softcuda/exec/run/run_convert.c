@@ -117,7 +117,7 @@ UNARY(CVT_RNI_F64_F64, double, double, integral_f64(a[l], rint(a[l])))
 UNARY(CVT_RZI_F64_F64, double, double, integral_f64(a[l], trunc(a[l])))
 UNARY(CVT_RMI_F64_F64, double, double, integral_f64(a[l], floor(a[l])))
 UNARY(CVT_RPI_F64_F64, double, double, integral_f64(a[l], ceil(a[l])))
-/* Conversions with a handler of their own whose result depends on .ftz, and those with .sat. */
+/* Handlers of conversions whose result depends on .ftz, and of conversions with .sat. */
 UNARY(CVT_RMI_FTZ_F32_F32, float, float, integral_f32(a[l], floorf(flush(a[l]))))
 UNARY(CVT_RPI_FTZ_F32_F32, float, float, integral_f32(a[l], ceilf(flush(a[l]))))
 UNARY(CVT_SAT_F32_F32, float, float, saturate(a[l]))
@@ -361,7 +361,8 @@ static double round_to_integer(double x, unsigned round)
 	}
 }
 
-/* PTX ISA, cvt: values out of range become the greatest or least integer; NaN gives 0; from f64 or to 64 bits, 1 << (bits - 1). */
+/* PTX ISA, cvt: values out of range become the greatest or least integer; NaN becomes 0, or, if the source is f64 or the result has
+ * 64 bits, 1 << (bits - 1). */
 static uint64_t integer_from_float(const struct conversion *cv, double x)
 {
 	const unsigned bits = int_bits(cv->to);

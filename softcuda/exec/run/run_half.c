@@ -297,7 +297,7 @@ OP(SETP_BF16X2)
 }
 
 /* Execute PTX `set`: true is 1.0 if the destination type is floating-point, and all ones if it is an integer; false is 0.  Packed sources
- * have one result for each half; scalar sources have one of i->imm bytes. */
+ * give one result for each half; scalar sources give one result, of i->imm bytes. */
 static const struct insn *set_half(struct warp *w, const struct insn *i, unsigned n, bool bf16)
 {
 	const struct half_bits bits = compare_halves(w, i, n, bf16);

@@ -101,7 +101,7 @@ HANDLER(TLD4)
 	return run_read(w, i, true);
 }
 
-/* ---- queries ----------------------------------------------------------------------------------- */
+/* ---- txq, suq, istypep ------------------------------------------------------------------------- */
 
 /* Return the type of a channel, as the number that OpenCL defines, because the PTX ISA (txq) uses OpenCL's numbers. */
 static uint32_t channel_type(const struct texture *t)

@@ -72,7 +72,7 @@ static inline void nearest(const float *x, int32_t n, enum address_mode mode, bo
 	float f[LANES];
 
 	if (mode == ADDRESS_WRAP || mode == ADDRESS_MIRROR) {
-		limit_lanes(x, 1, 0x1p23f * period, f); /* floats beyond the limit are multiples of the period, as is the limit */
+		limit_lanes(x, 1, 0x1p23f * period, f); /* both the limit and floats beyond it are multiples of the period */
 		for (unsigned l = 0; l < LANES; l++)
 			f[l] -= period * (float)floor_float(f[l] / period);
 		x = f;
@@ -179,7 +179,7 @@ static unsigned find_corners(const struct warp *w, const struct texture_form *f,
 	return 4;
 }
 
-/* ---- texels ------------------------------------------------------------------------------------- */
+/* ---- loads of texels ---------------------------------------------------------------------------- */
 
 /* value[l] = the channel of lane l's texel; if the texel is outside of the texture, the channel of `border`. */
 #define LOAD(type, value) \
@@ -242,7 +242,7 @@ static void load_floats(const struct texture *t, const int32_t *offset, const ui
 		value[l] = float_of_half(half[l]);
 }
 
-/* ---- results ------------------------------------------------------------------------------------ */
+/* ---- results: one texel, or the weighted sum of four -------------------------------------------- */
 
 static bool as_is(const struct texture *t)
 {
@@ -370,7 +370,7 @@ static bool filter_floats(const struct texture *t, const struct corner c[4], uns
 	return true;
 }
 
-/* ---- the warp ----------------------------------------------------------------------------------- */
+/* ---- tex for a whole warp ----------------------------------------------------------------------- */
 
 /* Return the texture that all active lanes read, if the code in this file supports it; else NULL. */
 static const struct texture *common_texture(struct warp *w, const struct insn *i, const struct texture_form *f, bool *linear)

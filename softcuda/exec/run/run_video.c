@@ -95,8 +95,8 @@ static bool is_shift(const struct video *v)
 }
 
 /* .min and .max compare the result r of the first operation with c, in 64 bits, as the type of d (vset: of a).  Observed on sm_90: c
- * is extended as that type; the r of vadd, vsub, and of shifts with .sat, is cut to 32 bits and sign-extended; the r of other
- * operations keeps all bits.  So if d is unsigned, r = -1 is greater than every c. */
+ * is extended as that type; after vadd, vsub, and shifts with .sat, the low 32 bits of r are sign-extended; after other operations,
+ * r keeps all bits.  So if d is unsigned, r = -1 is greater than every c. */
 static bool first_is_less(int64_t r, uint32_t c, const struct video *v)
 {
 	const bool word = v->op == VIDEO_ADD || v->op == VIDEO_SUB || (is_shift(v) && (v->flags & VIDEO_SAT));

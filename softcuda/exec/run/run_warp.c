@@ -34,7 +34,7 @@ HANDLER(BAR_WARP)
 	return i + 1;
 }
 
-/* ---- shuffles: PTX ISA 9.7.9.6.  d|p = a of another lane; b: lane, distance; c: clamp (bits 0-4), segment mask (8-12); e: members. */
+/* ---- shuffles, PTX ISA 9.7.9.6: d|p = a of another lane; b: lane or distance; c: clamp (bits 0-4), segment mask (8-12); e: member mask */
 enum direction { UP, DOWN, BFLY, IDX };
 
 static inline uint32_t source_lane(enum direction how, uint32_t lane, uint32_t b, uint32_t c, int32_t *in_range)

@@ -70,7 +70,7 @@ static float float_away(double d)
 	return (float)d;
 }
 
-/* Round to the nearest half, ties away from 0. */
+/* Round to the nearest f16 value, ties away from 0. */
 static float half_away(double d)
 {
 	const double magnitude = fabs(d);
@@ -104,7 +104,7 @@ static float filter_floats(const struct texture *t, const struct taps *taps, uns
 	return t->channel == CHANNEL_F32 ? float_away(sum) : half_away(sum);
 }
 
-/* ---- integers ------------------------------------------------------------------------------------ */
+/* ---- texels with 8-bit or 16-bit integers -------------------------------------------------------- */
 
 /* Convert a sum of 8-bit or 16-bit texels, with weights that add up to 256, to a fraction whose denominator is 65535 or 32767.  Sums
  * of 8-bit texels are extended to 16 bits before rounding. */

@@ -121,7 +121,7 @@ static bool add_nearest(const struct texture *t, const struct texture_level *l, 
 	return found;
 }
 
-/* ---- levels ---------------------------------------------------------------------------------------- */
+/* ---- levels of detail ------------------------------------------------------------------------------ */
 
 /* Return log2 of the length of the longer of the two gradients, in texels of level 0. */
 static float level_of_gradients(const struct texture *t, const struct texture_read *read)

@@ -41,7 +41,7 @@ float gpul_half_to_float(uint16_t h)
 	return float_of(sign | bits_of((float)fraction * 0x1p-24f));
 }
 
-/* Round to the nearest half, ties to even. */
+/* Round to the nearest f16 value, ties to even. */
 uint16_t gpul_float_to_half(float f)
 {
 	const uint32_t bits = bits_of(f), magnitude = bits & 0x7fffffff;
@@ -51,12 +51,12 @@ uint16_t gpul_float_to_half(float f)
 		return 0x7fff;
 	if (magnitude >= 0x477ff000)
 		return sign | 0x7c00;
-	if (magnitude < 0x38800000) /* the result is a subnormal half, a multiple of 2^-24 */
+	if (magnitude < 0x38800000) /* the result is a subnormal f16 number, a multiple of 2^-24 */
 		return (uint16_t)(sign | (uint16_t)lrintf(float_of(magnitude) * 0x1p24f));
 	return (uint16_t)(sign | ((magnitude - 0x38000000 + 0xfff + (magnitude >> 13 & 1)) >> 13));
 }
 
-/* Convert to half, rounded towards zero. */
+/* Convert to f16, rounded towards zero. */
 static uint16_t half_toward_zero(float f)
 {
 	const uint16_t h = gpul_float_to_half(f);
@@ -106,7 +106,7 @@ bool gpul_texel_is_srgb(const struct texture *t, unsigned channel)
 	return t->srgb && channel < (t->n_channels == 4 ? 3 : 1);
 }
 
-/* ---- elements -------------------------------------------------------------------------------------- */
+/* ---- elements of textures -------------------------------------------------------------------------- */
 
 float gpul_texel_float(const struct texture *t, const uint8_t *from, unsigned channel)
 {
@@ -174,7 +174,7 @@ static uint32_t integer_of(float f, double most, double steps)
 	return (uint32_t)(int32_t)floor(floor(x * steps) * most / steps + 0.5);
 }
 
-/* Convert the border colour to an element in the texture's format.  So does an H200: its results show the rounding of the format. */
+/* Convert the border colour to an element in the texture's format, as an H200 does: its results show the rounding of the format. */
 void gpul_texture_set_border(struct texture *t, const uint32_t border[4])
 {
 	static const uint16_t most[] = { [CHANNEL_U8] = 255, [CHANNEL_U16] = 65535, [CHANNEL_S8] = 127, [CHANNEL_S16] = 32767 };

@@ -63,7 +63,8 @@ static double in_texels(float x, uint32_t extent, enum address_mode mode, bool n
 	return limit((double)(x * (float)extent), FAR_AWAY);
 }
 
-/* Convert a coordinate to units of 1/256 texel, for a linear filter.  Normalised ones are truncated to 21 fraction bits, as on an H200. */
+/* Convert a coordinate to units of 1/256 texel, for a linear filter.  As on an H200, normalised coordinates are truncated to
+ * 21 fraction bits. */
 static int64_t in_fractions(double x, uint32_t extent, enum address_mode mode, bool normalised)
 {
 	int64_t fixed;

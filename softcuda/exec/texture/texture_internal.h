@@ -41,7 +41,7 @@ struct texture {
 	bool unorm;        /* a normalised format, whose integers are fractions of 1 */
 	bool srgb;
 	bool in_table;      /* the texels are device memory, so that a kernel may read them only if the memory table allows it */
-	bool linear_memory; /* one row, read without a filter, and only with integer coordinates */
+	bool linear_memory; /* the texture is one row of memory, read without a filter, and only with integer coordinates */
 	bool cube, layered;
 	uint8_t dimensions;          /* 1 to 3; used in messages and queries */
 	uint32_t n_levels, n_layers; /* the faces of a cubemap are not counted as layers */
@@ -77,7 +77,7 @@ bool gpul_texel_is_srgb(const struct texture *t, unsigned channel);
 unsigned gpul_srgb_bits(uint8_t channel);
 /* Set the border colour of t's sampler from bits of floats, or, if read_integer is set, integers.  Set the format of t first. */
 void gpul_texture_set_border(struct texture *t, const uint32_t border[4]);
-/* Convert 32-bit components to an element: floats to halves; integers are truncated. */
+/* Convert 32-bit components to an element: in formats of f16, floats are rounded to f16; integers are truncated. */
 void gpul_texel_encode(const struct texture *t, const uint32_t in[4], uint8_t *to);
 float gpul_half_to_float(uint16_t h);
 uint16_t gpul_float_to_half(float f);

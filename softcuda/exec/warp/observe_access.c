@@ -5,7 +5,7 @@
 #include "softcuda/exec/warp/access_internal.h"
 #include "softcuda/exec/warp/observe_internal.h"
 
-/* ---- sizes ----------------------------------------------------------------------------------------------------- */
+/* ---- sizes of accesses ----------------------------------------------------------------------------------------- */
 
 static const uint8_t load_bytes[] = {
 #define X(name, memory, reg) sizeof(memory),
@@ -130,7 +130,7 @@ static void order_of(const gpul_ptx_inst *in, const struct insn *i, struct lane_
 	}
 }
 
-/* ---- addresses ----------------------------------------------------------------------------------------------------- */
+/* ---- address spaces of accesses ------------------------------------------------------------------------------------ */
 
 static bool in_window(uint64_t at, const void *base, uint64_t bytes, uint64_t *offset)
 {

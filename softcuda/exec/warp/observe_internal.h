@@ -13,7 +13,7 @@ const gpul_ptx_inst *gpul_insn_ptx(const struct func_code *code, const struct in
 /* Return true if i is the first (..._begins) or the last (..._ends) of the instructions to which one PTX instruction was decoded. */
 bool gpul_insn_begins(const struct func_code *code, const struct insn *i);
 bool gpul_insn_ends(const struct func_code *code, const struct insn *i);
-/* Write the source position: "kernel.ptx:31 (kernel.cu:7)", as in faults.  If f is not NULL, its members source... are set, too. */
+/* Write the source position, as in faults: "kernel.ptx:31 (kernel.cu:7)".  If f is not NULL, set f->source, f->source_line etc., too. */
 void gpul_insn_place(const struct func_code *code, const struct insn *i, gpul_exec_fault *f, char *buf, size_t bytes);
 /* Return the values of a register in all lanes, *bytes bytes for each lane, from lane 0 on.  A 128-bit register has the low 8 bytes
  * of 32 lanes, then the high 8 bytes; a predicate is a uint32_t whose bit n is lane n, and *bytes is 0.  NULL: the register is unused. */
@@ -24,7 +24,7 @@ void gpul_lane_thread(const struct warp_state *s, unsigned lane, uint32_t thread
 enum { INDEX_BYTES = 40 };
 const char *gpul_index_text(const uint32_t i[3], const uint32_t extent[3], char buf[INDEX_BYTES]);
 
-/* ---- accesses ------------------------------------------------------------------------------------------------ */
+/* ---- accesses of an instruction ------------------------------------------------------------------------------ */
 
 enum access_kind { ACCESS_READ = 1, ACCESS_WRITE = 2, ACCESS_ATOMIC = 3 };
 enum access_order { ORDER_WEAK, ORDER_VOLATILE, ORDER_RELAXED, ORDER_ACQUIRE, ORDER_RELEASE, ORDER_ACQ_REL };
@@ -78,8 +78,8 @@ bool gpul_insn_has_pieces(const struct insn *i);
 /* Call a function for each piece of memory that the lanes in `on` are about to access: for a source before its destination, and not
  * for lanes that will fault.  Accesses to mbarriers are not included.  The pieces of a wgmma are attributed to the warp's first lane. */
 void gpul_insn_pieces(struct warp_state *s, const struct insn *i, uint32_t on, memory_piece_fn *call, void *context);
-/* Combine the pieces to at most one access per kind, space and lane, from the lowest to the highest byte, including gaps.  Pieces in
- * the shared memory of other blocks are omitted.  Returns the number of accesses. */
+/* Combine the pieces to at most one access per kind, space and lane, with the lowest address and the sum of the sizes.  Pieces in the
+ * shared memory of other blocks are omitted.  Returns the number of accesses. */
 unsigned gpul_insn_piece_sums(struct warp_state *s, const struct insn *i, uint32_t on, struct lane_accesses out[MAX_INSN_ACCESSES]);
 
 /* Return the host address of a lane's access, without checking it. */

@@ -104,8 +104,8 @@ static uint32_t parked_lanes(const struct warp_state *s, uint32_t need, bool any
 /* Let splits that wait at a *.sync continue if all lanes of their member mask wait with the same member mask, even at different *.sync
  * instructions.
  *
- * Lanes with different member masks at one instruction form one split, which waits for the lanes of all masks.  If therefore no split
- * can run, any_need is true: then splits continue if their missing lanes wait with any member mask.  Returns false if no split can
+ * Lanes with different member masks at one instruction form one split, which waits for the lanes of all masks.  If no split can run for
+ * this reason, any_need is true: splits then continue if their missing lanes wait with any member mask.  Returns false if no split can
  * continue. */
 static bool release_gathered(struct warp_state *s, bool any_need)
 {

@@ -57,12 +57,12 @@ struct split {
 };
 
 enum event {                /* why the current split has stopped */
-	     EVENT_NONE,    /* it has reached s->limit, the pc of another split */
-	     EVENT_SWITCH,  /* it has left the window (floor, limit), so the scheduler must choose a split */
-	     EVENT_YIELD,   /* it has used up its time slice, or sleeps */
-	     EVENT_SYNC,    /* it waits for the lanes s->need of its warp */
-	     EVENT_BARRIER, /* it has executed the barrier instruction before pc */
-	     EVENT_EXIT,    /* its lanes have exited, or moved to other splits */
+	     EVENT_NONE,    /* the split has reached s->limit, the pc of another split */
+	     EVENT_SWITCH,  /* the split has left the window (floor, limit), so the scheduler must choose a split */
+	     EVENT_YIELD,   /* the split has used up its time slice, or sleeps */
+	     EVENT_SYNC,    /* the split waits for the lanes s->need of its warp */
+	     EVENT_BARRIER, /* the split has executed the barrier instruction before pc */
+	     EVENT_EXIT,    /* the lanes of the split have exited, or moved to other splits */
 	     EVENT_FAULT,
 };
 
@@ -102,7 +102,7 @@ struct warp_state {
 
 struct barrier {
 	uint32_t expected;              /* number of threads that must arrive; 0: all threads of the block that have not exited */
-	uint32_t arrived, arrived_live; /* arrived threads, with and without lanes that do not exist or have exited */
+	uint32_t arrived, arrived_live; /* number of arrived threads; `arrived` also counts lanes that do not exist or have exited */
 	bool in_use;
 	uint32_t popc; /* bar.red: number of true predicates */
 	bool any, all; /* bar.red: the `or` and the `and` of the predicates */
@@ -224,7 +224,7 @@ static inline void **block_note(struct block *b, const struct observer *o)
 	return &b->note[__builtin_ctz(o->bit)];
 }
 
-/* ---- for handlers ---------------------------------------------------------------------------- */
+/* ---- functions for handlers ------------------------------------------------------------------ */
 
 static inline struct warp_state *state_of(struct warp *w)
 {

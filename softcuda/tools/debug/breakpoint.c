@@ -165,7 +165,7 @@ static bool condition_holds(const struct debug *d, const struct breakpoint *b, s
 	return false;
 }
 
-/* Count a hit, except during a replay that searches, and return true if the kernel must stop (`ignored` hits have passed). */
+/* Count a hit, except during a replay that searches for a position.  Returns true if the kernel must stop: after `ignored` hits. */
 static bool counts(const struct debug *d, struct breakpoint *b)
 {
 	if (d->search.phase != SEARCH_OFF)

@@ -16,7 +16,7 @@ struct call {
 gpul_status gpul_debug_usage(const struct call *c, const char *usage);
 uint64_t gpul_debug_number(const struct call *c, unsigned k);           /* returns word k as a number; 0 if there is no such word */
 void gpul_debug_print_text(FILE *out, const char *text);                /* replaces tabs and newlines, the separators of the protocol */
-struct split *gpul_debug_split_of(struct warp_state *s, unsigned lane); /* returns the lane's split; NULL: the lane has ended */
+struct split *gpul_debug_split_of(struct warp_state *s, unsigned lane); /* returns the lane's split (converged lanes); NULL: it has ended */
 struct block *gpul_debug_find_block(const struct debug *d, uint64_t index);
 /* Get the frame, instruction and active mask of a lane; sets *frame to NULL if the lane has ended. */
 const struct insn *gpul_debug_lane_at(const struct debug *d, struct warp_state *s, unsigned lane, struct frame **frame, uint32_t *mask);

@@ -127,7 +127,7 @@ struct stop {
 	const struct insn *insn;
 	unsigned lane;
 	unsigned breakpoint; /* id of the breakpoint; 0: none */
-	bool after;          /* stopped after the instruction or launch, so the first step back leads to it */
+	bool after;          /* the worker stopped after the instruction or launch, so the first step back goes to it */
 };
 
 struct search { /* how a step back finds its target: a replay searches for it among the instructions before number `end` */

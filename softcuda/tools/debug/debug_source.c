@@ -119,7 +119,7 @@ static int by_line(const void *a, const void *b)
 
 void gpul_debug_listing(FILE *out, const struct gpul_exec_program *p)
 {
-	enum { MOST_EMPTY = 1000000 }; /* consecutive empty lines, because #line can contain any number */
+	enum { MOST_EMPTY = 1000000 }; /* limit of consecutive empty lines, because #line can contain any line number */
 	const gpul_ptx_module *m = p->module;
 	rows_array rows = { 0 };
 	uint32_t line = 1;

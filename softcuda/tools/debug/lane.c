@@ -38,7 +38,7 @@ struct block *gpul_debug_find_block(const struct debug *d, uint64_t index)
 	return NULL;
 }
 
-/* Get the frame and instruction of a lane.  In the warp that has stopped, the current split is at the instruction where it stopped. */
+/* Get the frame and instruction of a lane.  In the stopped warp, the lanes that were executing are at the instruction where it stopped. */
 const struct insn *gpul_debug_lane_at(const struct debug *d, struct warp_state *s, unsigned lane, struct frame **frame, uint32_t *mask)
 {
 	struct split *p = gpul_debug_split_of(s, lane);

@@ -336,7 +336,7 @@ gpul_status gpul_debug_show_programs(const struct call *c)
 	return GPUL_OK;
 }
 
-/* Command: listing PROGRAM: prints each line after "- " */
+/* Command: listing PROGRAM: prints the lines of the program, each with the prefix "- " */
 gpul_status gpul_debug_show_listing(const struct call *c)
 {
 	const struct gpul_exec_program *p = find_program(c->d, gpul_debug_number(c, 1));

@@ -1,4 +1,4 @@
-/* stop.c — the observer's hooks, which decide where the worker stops, how it continues, and how a replay takes it back. */
+/* stop.c — the observer's hooks, which decide where the worker stops, how it continues, and how a replay goes back to an instruction. */
 #include "softcuda/tools/debug/debug_internal.h"
 
 static bool same_warp(const struct warp_name *n, const struct warp_state *s)

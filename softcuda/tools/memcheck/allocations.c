@@ -11,7 +11,7 @@
 
 typedef unsigned long long ull;
 
-/* KEPT_MOST: maximum number of freed allocations whose addresses stay reserved; their pages are returned to the system. */
+/* KEPT_MOST: maximum number of freed allocations whose addresses stay reserved, without pages; FAR: farther allocations are not named. */
 enum { KEPT_MOST = 4096, FAR = 1 << 30 };
 static const uint64_t KEPT_BYTES = UINT64_C(64) << 30;
 
@@ -171,7 +171,7 @@ struct record *gpul_records_find(uint64_t address)
 
 /* ---- writes by the host ---------------------------------------------------------------------------------------------- */
 
-/* Return the record that contains `at`, and shorten *bytes to the part inside it. NULL: none; *bytes then ends before the next. */
+/* Return the record that contains `at`, and shorten *bytes to end with it.  NULL: none; *bytes is then shortened to end at the next one. */
 static struct record *part_in_record(uint64_t at, uint64_t *bytes)
 {
 	struct record *r = gpul_records_find(at);

@@ -119,7 +119,7 @@ void gpul_local_enter(struct warp_state *s, const struct frame *f, uint32_t lane
 
 	if (!x->local_bytes)
 		return;
-	if (f->local_offset) /* count as written if an earlier callee may have written them */
+	if (f->local_offset) /* the function's local memory counts as written, because an earlier callee may have written it */
 		EACH_LANE_OF(l, lanes)
 	gpul_shadow_set(&x->local, (s->index * LANES + l) * x->local_bytes + f->local_offset, code->local_bytes, true);
 	for (uint32_t k = 0; k < code->ptx->n_vars; k++)

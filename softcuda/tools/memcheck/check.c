@@ -10,7 +10,7 @@
 
 /* How an instruction accesses memory. */
 struct effect {
-	unsigned bytes, element; /* size of the access of a lane, and of a register */
+	unsigned bytes, element; /* bytes that a lane accesses; bytes of each register */
 	bool reads, writes;
 };
 
@@ -19,9 +19,9 @@ struct place {
 	struct shadow *h;
 	uint64_t at; /* offset in the shadow */
 	unsigned space;
-	uint64_t address;    /* the address as in struct lane_accesses */
-	bool plain;          /* no other thread may write this memory */
-	struct record *heap; /* set if device malloc allocated the memory */
+	uint64_t address;    /* the accessed address, as in lane_accesses.at */
+	bool plain;          /* only this thread can write this memory */
+	struct record *heap; /* the record of the device malloc heap that contains the memory; else NULL */
 	bool is_constant;
 };
 
@@ -29,7 +29,7 @@ static _Atomic(op_fn *) own_handler[OP_N_CORE]; /* for each operation: memcheck'
 
 static struct effect effect_of(const struct insn *i)
 {
-	static _Atomic uint8_t bytes_of[OP_N_CORE]; /* access size that the operation implies; racing threads store the same value */
+	static _Atomic uint8_t bytes_of[OP_N_CORE]; /* cache of access sizes by operation; threads that race store the same value */
 	const bool is_load = i->op >= OP_LD_U8_16 && i->op <= OP_LDO, is_store = i->op >= OP_ST_8_16 && i->op <= OP_STO;
 	const bool varies = i->op == OP_LDV || i->op == OP_LDO || i->op == OP_STV || i->op == OP_STO || i->n > 1;
 	struct effect e = { .bytes = varies ? 0 : atomic_load_explicit(&bytes_of[i->op], memory_order_relaxed) };
@@ -220,7 +220,7 @@ static bool check_offsets(struct shadow *h, const uint64_t at[LANES], const stru
 	return true;
 }
 
-/* Check lanes whose addresses are all in one allocation or all in shared memory.  Returns false for other, unwritten or misaligned data. */
+/* Check lanes whose addresses are all in one allocation or all in shared memory; false: not so, unwritten or misaligned. */
 static bool check_gather(struct warp_state *s, const struct insn *i, struct block_shadow *x, const struct effect *e)
 {
 	const bool is_shared = (i->flags & SPACE_MASK) == SPACE_SHARED;
@@ -255,8 +255,7 @@ static bool check_access(struct warp_state *s, const struct insn *i, uint32_t on
 	       check_lanes(s, i, on, x, &e);
 }
 
-/* ---- asynchronous copies also copy the shadow bits, so that copies of unwritten bytes stay unwritten
- * -------------------------------------------- */
+/* ---- asynchronous copies: they also copy the shadow bits, so that copies of unwritten bytes count as unwritten ------ */
 
 static struct place place_of_access(struct warp_state *s, struct block_shadow *x, const struct insn *i, unsigned lane,
 				    const struct lane_accesses *a)
@@ -295,7 +294,7 @@ static void copy_shadow(struct warp_state *s, const struct insn *i, uint32_t on)
 struct piece_check {
 	struct warp_state *s;
 	const struct insn *i;
-	struct place from; /* the piece that was read last, which is the source of a copy */
+	struct place from; /* the memory that was read last, which is the source of a copy */
 };
 
 /* Check one piece of memory. wgmma computes with its bytes, so they must be written; tensor copies only copy shadow bits. */
@@ -373,7 +372,7 @@ enum observed gpul_check_before(struct observer *o, struct warp_state *s, const 
 	return OBSERVED_RUN;
 }
 
-/* Mark the bytes as written that a call of the device runtime has stored, such as a stream handle. */
+/* Mark as written the bytes that a call of the device runtime has stored, such as a stream handle. */
 static void see_written(const struct warp_state *s, const struct insn *i, uint32_t on)
 {
 	const struct call_site *site = i->object;
@@ -413,7 +412,7 @@ void gpul_check_after(struct observer *o, struct warp_state *s, const struct ins
 
 typedef uint64_t lanes4 __attribute__((vector_size(32), may_alias));
 
-/* Returns true if all 32 addresses are from base to base + most.  The sign bit of `bad` is set if an address is outside at either end. */
+/* Returns true if all 32 addresses are from base to base + most: an address outside, at either end, sets the sign bit of `bad`. */
 static inline __attribute__((always_inline)) bool all_within(const uint64_t *a, uint64_t base, uint64_t most)
 {
 	const lanes4 *v = (const void *)a;
@@ -432,7 +431,7 @@ static const struct insn *check_and_run(struct warp *w, const struct insn *i, op
 	return check_access(state_of(w), i, w->mask) ? run(w, i) : state_of(w)->limit;
 }
 
-/* Handle an unguarded access to global memory with 64-bit addresses. */
+/* Handle an access without a guard predicate to global memory with 64-bit addresses. */
 static inline __attribute__((always_inline)) const struct insn *run_global(struct warp *w, const struct insn *i)
 {
 	const struct block_shadow *x = shadow_of_block(state_of(w)->block);
@@ -460,7 +459,7 @@ __attribute__((target("avx2"))) static const struct insn *global_avx2(struct war
 }
 #endif
 
-/* Handle an unguarded access to shared memory. */
+/* Handle an access without a guard predicate to shared memory. */
 static const struct insn *run_shared(struct warp *w, const struct insn *i)
 {
 	const struct block_shadow *x = shadow_of_block(state_of(w)->block);

@@ -11,7 +11,7 @@ typedef unsigned long long ull;
 /* An allocation of device malloc.  After free(), its entry stays in the table until malloc() returns the same address again. */
 struct heap_block {
 	uint64_t at, bytes;
-	char *made, *freed;       /* where it was allocated and freed: "kernel.cu:7; k, block 0, thread 3"; not freed: NULL */
+	char *made, *freed;       /* where the program allocated and freed it: "kernel.cu:7; k, block 0, thread 3"; not freed: NULL */
 	const struct insn *maker; /* the instruction that called malloc */
 };
 
@@ -19,7 +19,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct heap_block *blocks; /* sorted by address */
 static size_t n_blocks, capacity;
 
-/* Return the number of blocks that start at or below the address. The caller holds the lock. */
+/* Return the number of allocations that start at or below the address. The caller holds the lock. */
 static size_t n_before(uint64_t address)
 {
 	size_t lo = 0, hi = n_blocks;
@@ -69,7 +69,7 @@ unlock:
 	pthread_mutex_unlock(&lock);
 }
 
-/* Describe a live or freed block that contains or is near the address. The caller holds the lock. */
+/* Describe a live or freed allocation that contains or is near the address. The caller holds the lock. */
 static void describe_block(const struct heap_block *b, uint64_t address, char *buf, size_t bytes)
 {
 	const bool inside = address - b->at < b->bytes, before = address < b->at;
@@ -118,7 +118,7 @@ enum heap_free gpul_heap_take(uint64_t at, const char *where, uint64_t *n_bytes,
 	return found;
 }
 
-/* Report all leaked blocks that one malloc instruction allocated; blocks[first] is one of them. The caller holds the lock. */
+/* Report all leaked allocations of one malloc instruction; blocks[first] is one of them. The caller holds the lock. */
 static void report_leaks(size_t first, uint64_t base, uint64_t bytes)
 {
 	const struct heap_block *b = &blocks[first];
@@ -128,7 +128,7 @@ static void report_leaks(size_t first, uint64_t base, uint64_t bytes)
 		if (blocks[k].freed || blocks[k].maker != b->maker || blocks[k].at - base >= bytes)
 			continue;
 		if (k < first)
-			return; /* an earlier block with the same maker has reported this leak */
+			return; /* this leak was reported for an earlier allocation of the same malloc instruction */
 		sum += blocks[k].bytes;
 		n++;
 	}

@@ -6,7 +6,7 @@
 
 extern const struct tool gpul_memcheck_tool;
 
-/* Return how many unused bytes must surround an allocation of this size, so that an access outside hits no other; 0: memcheck is off. */
+/* Return how many unused bytes must surround an allocation of this size, so that an overrun hits no other one; 0: memcheck is off. */
 size_t gpul_memcheck_red_zone(size_t bytes);
 /* Keep the freed allocation that starts at base reserved, so that later accesses to it are found. Returns true if memcheck takes
  * ownership of `block`, which it returns to the arena later. The caller has removed the range from the memory table. */

@@ -128,7 +128,7 @@ static bool is_in(void *address, const Dl_info *file)
 	return dladdr(address, &f) && f.dli_fbase == file->dli_fbase;
 }
 
-/* Find the function that contains an address; returns false if the address is in no file, or in the driver itself (own). */
+/* Find the function that contains an address; returns false if the address is in no file, or in the driver (own). */
 static bool find_caller(void *address, const Dl_info *own, struct caller *out)
 {
 	const uint64_t at = (uintptr_t)address - 1; /* address inside the call instruction, not the return address after it */

@@ -37,7 +37,7 @@ const char *gpul_origin_text(const struct origin *at, char text[ORIGIN_BYTES]);
 /* ---- shadow.c --------------------------------------------------------------------------------------------------- */
 
 struct shadow {
-	uint64_t *bits;        /* NULL: all bytes count as written */
+	uint64_t *bits;        /* a bit for each byte: 1 if it was written; NULL: all bytes count as written */
 	uint64_t bytes;        /* size of the memory that the shadow describes */
 	_Atomic uint64_t hole; /* all words of `bits` below this index are all ones */
 	_Atomic uint32_t n_checks;
@@ -51,7 +51,7 @@ bool gpul_shadow_has(const struct shadow *h, uint64_t at, uint64_t bytes);
 /* Set or clear bits while other threads may change other bits; plain: no other thread changes this shadow. */
 void gpul_shadow_set(struct shadow *h, uint64_t at, uint64_t bytes, bool plain);
 void gpul_shadow_clear(struct shadow *h, uint64_t at, uint64_t bytes);
-/* Copy bits; the ranges may overlap. */
+/* Copy the bits of a range; both ranges may overlap.  plain: no other thread changes `to`. */
 void gpul_shadow_copy(struct shadow *to, uint64_t to_at, const struct shadow *from, uint64_t from_at, uint64_t bytes, bool plain);
 /* Set `complete` if all bits are set.  Only every 32nd call checks the bits, because the check is slow. */
 void gpul_shadow_advance(struct shadow *h);
@@ -65,7 +65,7 @@ static inline bool shadow_has_byte(const struct shadow *h, uint64_t at)
 
 /* Record an allocation. maker: the instruction that called malloc; where: its line and thread, "kernel.cu:7; k, block 0, thread 3". */
 void gpul_heap_enter(uint64_t at, uint64_t bytes, const struct insn *maker, const char *where);
-/* Record that an address was freed, and set *n_bytes to its size. For HEAP_FREED_BEFORE, `lines` describes the earlier free. */
+/* Record that an allocation was freed, and set *n_bytes to its size. For HEAP_FREED_BEFORE, `lines` describes the earlier free. */
 enum heap_free {
 	HEAP_FREED,
 	HEAP_FREED_BEFORE,
@@ -89,7 +89,7 @@ struct record {
 	struct shadow shadow;      /* a bit is set if its byte was written */
 	struct shadow alive;       /* if is_heap: a bit is set if its byte belongs to a live allocation of device malloc */
 	struct arena_block *block; /* memory of a freed allocation; returned to the arena when the record is removed */
-	struct record *next;       /* list of freed records */
+	struct record *next;       /* next in the list of records of freed allocations */
 };
 
 extern _Atomic uint64_t gpul_records_generation; /* changes whenever a range is added or removed */
@@ -120,7 +120,7 @@ void gpul_uses_forget(void); /* must be called when instructions have been destr
 
 enum { CACHE_SLOTS = 128 };
 
-/* Caches the memory that an instruction accessed last, possibly in an earlier block. */
+/* Caches the allocation that an instruction accessed last, possibly in an earlier thread block. */
 struct slot {
 	const struct insn *insn;
 	uint64_t base, most; /* most: the highest offset from base at which a whole access fits */

@@ -121,7 +121,7 @@ HOT uint64_t lane_mask(uint32_t on, unsigned l)
 	return 0 - (uint64_t)(on >> l & 1);
 }
 
-/* Returns true if the lanes have the pattern's distances.  *far is set if a distance has more than 32 bits and fits no pattern. */
+/* Returns true if the lanes have the pattern's distances.  *far: a distance has more than 32 bits, so that no pattern can contain it. */
 HOT bool is_pattern(const struct pattern *p, const uint64_t at[LANES], uint32_t on, bool *far)
 {
 	const uint64_t first = at[first_lane(on)];

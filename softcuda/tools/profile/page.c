@@ -45,7 +45,7 @@ static void print_escaped(FILE *to, const char *text)
 	}
 }
 
-/* ---- sums ------------------------------------------------------------------------------------------------------------------ */
+/* ---- the totals of a kernel ------------------------------------------------------------------------------------------------ */
 
 static void print_sums(FILE *to, const struct profile *p, const struct kernel_result *k)
 {

@@ -13,7 +13,7 @@ static struct settings {
 	enum format format;
 	uint64_t sm, registers; /* registers per thread; 0: estimated */
 	const char *most;       /* limits, as "COUNTER=N,..."; NULL: none */
-	FILE *to;               /* NULL: only check limits.  Opened at the start, because the program may change its working directory */
+	FILE *to; /* output; NULL: only check limits.  Opened at the start, because the program may change its working directory */
 } settings = { .sm = 90 };
 
 static struct observer observer = {

@@ -49,7 +49,7 @@ struct occupancy gpul_occupancy(const struct architecture *a, unsigned threads, 
 
 enum counted {                    /* bits of plan->counted[] */
 	       COUNTED_BLOCK = 1, /* the first instruction of a basic block */
-	       COUNTED_SYNC = 2,  /* may wait for lanes and then be executed again, so it is counted after it has completed */
+	       COUNTED_SYNC = 2,  /* may wait for lanes and is executed again after each wait, so it is counted when it completes */
 	       COUNTED_MEMORY = 4,
 	       COUNTED_BRANCH = 8, /* a branch in the PTX text, not one that decoding inserted */
 	       COUNTED_GUARD = 16, /* the instruction runs only in the lanes whose guard is true */
@@ -64,7 +64,7 @@ enum access_by { BY_LOAD, BY_STORE, BY_ATOMIC, BY_REDUCTION, BY_COPY, N_ACCESS_B
 enum row_guard { NO_GUARD, GUARD_MASKS, GUARD_SKIPS };
 
 struct row {                          /* a PTX instruction; all data are copied, because the program may be unloaded before the report */
-	uint32_t insn;                /* index in func_code->insns of the first instruction to which this one was decoded */
+	uint32_t insn;                /* index in func_code->insns of the first interpreter instruction to which it was decoded */
 	uint32_t line;                /* line in the PTX text */
 	uint32_t source, source_line; /* source: index in plan->sources; source_line 0: unknown */
 	uint32_t at_source, at_line;  /* source position of the call, if the code was inlined; at_line 0: not inlined */
@@ -88,10 +88,10 @@ struct memory_plan { /* describes an instruction that accesses memory; space: en
 
 struct plan {
 	struct plan *next, *same_bucket; /* next: in the list of all plans, newest first */
-	const struct func_code *code;    /* the function; after it is unloaded, the pointer only identifies it */
+	const struct func_code *code;    /* the function; only identifies it, because it may have been unloaded */
 	uint32_t n_insns;
-	uint8_t *counted;     /* for each instruction: enum counted */
-	uint32_t *memory_row; /* for instructions that access memory: index in .memory of plan and tally */
+	uint8_t *counted;     /* for each instruction: bits of enum counted */
+	uint32_t *memory_row; /* for instructions that access memory: index in `memory` of the plan and of its tallies */
 	GPUL_ARRAY(struct memory_plan) memory;
 	/* The following members are set when the function is first executed. */
 	bool described, is_kernel;
@@ -99,7 +99,7 @@ struct plan {
 	char *name, *file; /* file: the PTX file, as named in messages */
 	GPUL_ARRAY(struct row) rows;
 	GPUL_ARRAY(char *) sources;
-	uint32_t *block_of; /* for each row: index of the instruction that counts its basic block */
+	uint32_t *block_of; /* for each row: index of the first instruction of its basic block, which has the block's counters */
 	unsigned registers; /* estimated number of registers per thread (profile_registers.c) */
 	struct launch_shape shapes[MAX_SHAPES];
 	unsigned n_shapes;
@@ -114,12 +114,12 @@ static inline bool gpul_waits_for_lanes(unsigned op)
 
 void gpul_profile_launch_begins(struct observer *o, gpul_exec_launch *l);
 bool gpul_profile_wants(struct observer *o, const struct func_code *code, const struct insn *i);
-/* Return the plan of a function of a loaded program; describe: also fill in plan->rows. */
+/* Return the plan (the instructions to count) of a function of a loaded program; describe: also fill in plan->rows. */
 struct plan *gpul_plan_of(const struct func_code *code, bool describe);
-struct plan *gpul_plans(void);       /* returns the newest plan; must be called when no more plans are added */
+struct plan *gpul_plans(void);       /* returns the list of plans, newest first; must be called when no more plans are added */
 unsigned gpul_plan_generation(void); /* increases whenever a plan is made */
 
-/* profile_registers.c: return the largest number of 32-bit registers that are live together, plus 2 for the ABI; 16 to 255 */
+/* profile_registers.c: estimate registers per thread: the most 32-bit registers that are live together, plus 2 for the ABI; 16 to 255 */
 unsigned gpul_registers_estimate(const gpul_ptx_func *f);
 
 /* ---- count.c: a thread's counters ------------------------------------------------------------------------------------- */
@@ -138,7 +138,7 @@ struct memory_count { /* counters of an instruction that accesses memory */
 
 struct memory_counter {
 	struct memory_count count;
-	struct pattern {               /* the addresses of the instruction's most recent access, relative to the first: see count.c */
+	struct pattern {               /* distances between the addresses of the most recent access, and its cost (count.c) */
 		uint32_t lanes, begin; /* active lanes (0: no pattern yet); offset of the first address in its line or bank */
 		struct cost cost;
 		uint32_t distance[WARP_LANES];
@@ -157,7 +157,7 @@ struct counters { /* the counters of a thread; they are kept when the thread end
 	struct tally *tallies;
 };
 
-/* The hook that runs before an instruction; there is one version for each kind of CPU. */
+/* The hook that runs before an instruction.  gpul_profile_before() returns the version for this CPU, with or without AVX2. */
 typedef enum observed profile_before(struct observer *o, struct warp_state *s, const struct insn *i, uint32_t on);
 profile_before *gpul_profile_before(void);
 void gpul_profile_after(struct observer *o, struct warp_state *s, const struct insn *i, uint32_t on, bool waits);
@@ -198,7 +198,7 @@ void gpul_profile_free(struct profile *p);
 void gpul_add_counts(struct row_count *to, const struct row_count *from);
 double gpul_ratio(uint64_t a, uint64_t b); /* returns 0 if b is 0 */
 
-/* Compute a kernel's metrics, with Nsight Compute's names.  Returns their number. */
+/* A metric of a kernel, with its name in Nsight Compute.  gpul_profile_metrics() returns the number of metrics. */
 struct metric {
 	const char *name;
 	double value;
@@ -239,7 +239,7 @@ uint64_t gpul_bank_conflicts(const struct memory_count *m);
 const char *gpul_source_line(const char *path, uint32_t line);
 uint32_t gpul_source_n_lines(const char *path);
 
-/* Sum up counts by opcode, the most frequent first. */
+/* The counts of an opcode.  gpul_profile_opcodes() sorts them, the most frequent first, and returns the number of opcodes. */
 struct opcode_count {
 	uint16_t opcode;
 	uint64_t warps, threads;

@@ -109,7 +109,7 @@ static unsigned bucket_of(const struct func_code *code)
 	return (unsigned)(((uintptr_t)code * 0x9e3779b97f4a7c15u) >> 52) % N_BUCKETS;
 }
 
-/* Return the current plan of a function, or NULL.  The caller holds the lock. */
+/* Return the current plan (the instructions to count) of a function, or NULL.  The caller holds the lock. */
 static struct plan *find_plan(const struct func_code *code)
 {
 	struct plan *p = by_code[bucket_of(code)];
@@ -130,7 +130,7 @@ static void forget_address(const struct func_code *code)
 		*at = (*at)->same_bucket;
 }
 
-/* Make the plan of a function.  NULL: out of memory, so the function is not counted.  The caller holds the lock. */
+/* Make the plan (the instructions to count) of a function.  NULL: out of memory: nothing is counted.  The caller holds the lock. */
 static struct plan *make_plan(const struct func_code *code)
 {
 	struct plan *p = calloc(1, sizeof *p), **bucket = &by_code[bucket_of(code)];
@@ -237,7 +237,7 @@ static bool describe_row(struct plan *p, const struct func_code *code, uint32_t 
 			     .by = access_by(in),
 			     .branch = is_branch(in),
 			     .guard = row_guard(code, in, first) };
-	if (loc && !loc->line && k) { /* added by the compiler, so it is counted for the preceding line */
+	if (loc && !loc->line && k) { /* the compiler has added this instruction, so it is counted for the preceding line */
 		row->source = row[-1].source;
 		row->source_line = row[-1].source_line;
 		row->at_source = row[-1].at_source;

@@ -11,7 +11,7 @@ enum { MOST_BYTES = 256 << 20 };
 
 struct flow {
 	const gpul_ptx_func *f;
-	uint32_t n_blocks, words; /* words: size of a register set */
+	uint32_t n_blocks, words; /* words: size of a register set in 64-bit words */
 	uint32_t *block_of;       /* for each instruction: its block */
 	uint32_t *first;          /* for each block: its first instruction; first[n_blocks] is n_insts */
 	uint64_t *in;             /* for each block: its live-in set */

@@ -26,9 +26,9 @@ void gpul_add_counts(struct row_count *to, const struct row_count *from)
 	add_memory(&to->memory, &from->memory);
 }
 
-/* ---- one tally's counts by PTX instruction ---------------------------------------------------------------------------- */
+/* ---- the counts of a tally (one thread, one function) by PTX instruction ---------------------------------------------- */
 
-/* Add to *to the counts of one PTX instruction: of the decoded instructions from that of row `row` up to `end`. */
+/* Add to *to the counts of a row (a PTX instruction), which was decoded to the interpreter instructions r->insn to end - 1. */
 static void add_instructions(struct row_count *to, const struct tally *t, size_t row, uint32_t end)
 {
 	const struct plan *f = t->function;
@@ -46,7 +46,7 @@ static void add_instructions(struct row_count *to, const struct tally *t, size_t
 	if (r->guard == GUARD_MASKS || r->branch)
 		to->guarded += t->insns[r->insn].guarded;
 	else if (r->guard == GUARD_SKIPS && r->insn + 1 < f->n_insns)
-		to->guarded += t->insns[r->insn + 1].threads; /* the instruction after the inserted branch counts them */
+		to->guarded += t->insns[r->insn + 1].threads; /* counted at the guarded instruction, which follows the inserted branch */
 	else
 		to->guarded += block->threads;
 }

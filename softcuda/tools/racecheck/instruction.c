@@ -97,7 +97,7 @@ static void access_plainly(struct watched_warp *w, struct warp_state *s, const s
 	check(&n, shared, true);
 }
 
-/* ---- all other instructions: gpul_insn_accesses() ------------------------------------------------------------------------ */
+/* ---- all other instructions, whose accesses gpul_insn_accesses() finds --------------------------------------------------- */
 
 static unsigned how_of(const struct lane_accesses *a, const struct site *site)
 {
@@ -111,7 +111,7 @@ static unsigned how_of(const struct lane_accesses *a, const struct site *site)
 	return a->async ? (how & ~(unsigned)HOW_STRONG) | HOW_ASYNC : how;
 }
 
-/* Check the accesses of one kind; the size may differ between lanes. */
+/* Check one access of an instruction in all lanes; sizes and address spaces may differ between lanes. */
 static void check_accesses(struct watched_warp *w, struct warp_state *s, const struct insn *i, struct site *site,
 			   const struct lane_accesses *a)
 {
@@ -142,8 +142,8 @@ static bool is_copy(const struct insn *i)
 	return i->op == OP_CP_ASYNC || i->op == OP_CP_BULK || i->op == OP_CP_REDUCE;
 }
 
-/* Handle an access to an mbarrier: if it belongs to a bulk copy, the mbarrier's phase completes the copy; if it is an arrival, it
- * releases the thread's earlier accesses. */
+/* Handle an access to an mbarrier: that of a bulk copy, which is complete when the mbarrier's phase is, or an arrival, which releases
+ * the thread's earlier accesses. */
 static void arrive(struct watched_warp *w, const struct insn *i, const struct lane_accesses *a)
 {
 	if (is_copy(i) || (i->n & MBAR_ARRIVES && a->order != ORDER_RELAXED))
@@ -293,7 +293,7 @@ void race_copy_arrives(struct watched_warp *w, struct warp_state *s, const struc
 	race_next_stamp(w);
 }
 
-/* Called after cp.async.mbarrier.arrive: the instruction with .noinc may complete the phase. */
+/* Called after cp.async.mbarrier.arrive, because with .noinc the arrival may complete the phase of the mbarrier. */
 void race_copy_arrive_ends(struct watched_warp *w, struct warp_state *s, const struct insn *i, uint32_t on)
 {
 	uint64_t at[LANES];

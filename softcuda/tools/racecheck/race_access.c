@@ -6,7 +6,7 @@
 
 /* ---- which accesses of a record happen before the warp's next access ------------------------------------------- */
 
-/* Find which accesses of a record happen before the next ones of w's lanes (MEMO_...).  The result is valid until `version` changes. */
+/* Find which accesses of a record happen before the next accesses of w's lanes (MEMO_...); valid until the block's `version` changes. */
 static uint8_t find_class(const struct watched_warp *w, const struct record *r)
 {
 	const struct watched_block *b = w->block;
@@ -189,7 +189,7 @@ static void check_cell(struct now *n, struct shadow *sh, size_t c, uint64_t base
 
 	if (last && last != id)
 		check_against(n, lane, last, sh, c, base);
-	if (!(n->how & HOW_WRITES) && (!last || is_weak(last))) { /* both read slots contain reads */
+	if (!(n->how & HOW_WRITES) && (!last || is_weak(last))) { /* then both read slots contain reads, not writes */
 		add_read(n, sh, c, id, !(n->how & HOW_STRONG));
 		return;
 	}
@@ -208,7 +208,7 @@ static void check_cell(struct now *n, struct shadow *sh, size_t c, uint64_t base
 		add_read(n, sh, c, id, false);
 }
 
-/* ---- rows: lane l accesses the cells from (l - first) << log_cells on; lanes first to end - 1 ------------------------------- */
+/* ---- rows: lanes first to end - 1 access adjacent memory; lane l from cell (l - first) << log_cells on ---------------------- */
 
 static void check_row_slowly(struct now *n, struct shadow *sh, size_t c, unsigned log_cells, uint64_t base, unsigned first, unsigned end)
 {
@@ -279,8 +279,8 @@ static void set_row(access_id *cell, unsigned n_cells, unsigned log_cells, acces
 		cell[k] = first + (k >> log_cells);
 }
 
-/* Returns true if both recorded reads must be kept: they are from other warps, not ordered before this warp, and the new read would
- * not be further from the first one than the second is (distance()). */
+/* Returns true if the two recorded reads are kept, instead of the new one: no access of either happens before the new read, whose
+ * thread is no farther from the first read's threads (distance()) than those of the second read are. */
 static bool reads_stay(struct now *n, const access_id *read0, const access_id *read1, unsigned n_cells, access_id id)
 {
 	const uint32_t first = only_record(read0, n_cells), second = only_record(read1, n_cells);
@@ -321,9 +321,9 @@ static void write_row(struct now *n, struct shadow *sh, size_t c, unsigned log_c
 	set_row(write, n_cells, log_cells, n->record << LANE_BITS | first);
 }
 
-/* ---- pieces: the part of an access that lies in one shadow ------------------------------------------------------------------- */
+/* ---- pieces: the part of an access that is in one page of shadow memory ------------------------------------------------------ */
 
-/* Make the cells small enough for accesses whose addresses and sizes are ORed in `bits`.  Returns false if out of memory. */
+/* Split the shadow cells if needed for accesses whose addresses and sizes are ORed in `bits`.  Returns false if out of memory. */
 static bool fit_cells(struct shadow *sh, uint64_t bits)
 {
 	const unsigned shift = (unsigned)__builtin_ctzll(bits | 16);
@@ -331,7 +331,7 @@ static bool fit_cells(struct shadow *sh, uint64_t bits)
 	return shift >= sh->shift || race_shadow_split(sh, shift);
 }
 
-/* Find the cells of [at, at + bytes), accessed in parts of part_bytes.  Returns false if there are none.  base: start of the shadow. */
+/* Find the shadow cells of [at, at + bytes), accessed in parts of part_bytes; false: there are none.  base: address of the first cell. */
 static bool find_cells(struct shadow *sh, uint64_t at, uint64_t bytes, uint64_t part_bytes, uint64_t base, size_t *first, size_t *end)
 {
 	if (!fit_cells(sh, at | part_bytes))
@@ -400,7 +400,7 @@ static void check_lane(struct now *n, unsigned lane)
 	check_span(n, lane, n->at[lane], n->at[lane] + n->bytes);
 }
 
-/* Check an access to a whole page that has no cells; returns false if the page has cells. */
+/* Check a copy's access to a whole page that has no cells.  Returns false if the page has cells, which must be checked one by one. */
 static bool check_whole_page(struct now *n, uint64_t at)
 {
 	struct shadow *page = race_page_lock(at, true), whole;
@@ -427,7 +427,7 @@ void race_check_span(struct now *n, uint64_t at, uint64_t end)
 	}
 }
 
-/* Check the part of a row that is in one shadow, for the active lanes first to end - 1. */
+/* Check the adjacent accesses of the active lanes first to end - 1, which are all in one page of shadow memory. */
 static void check_piece(struct now *n, unsigned first, unsigned end)
 {
 	const uint64_t at = n->at[first], base = base_of(n, at);
@@ -472,7 +472,7 @@ static bool is_row(const struct now *n)
 	return !skew;
 }
 
-/* Return the lane after the lanes from `first` on whose addresses are `step` apart (a row; 0: the same address). */
+/* Return the end of the run of active lanes that starts at `first` and whose addresses are `step` bytes apart (0: equal). */
 static unsigned end_of_run(const struct now *n, unsigned first, uint64_t step)
 {
 	unsigned end = first + 1;
@@ -485,7 +485,7 @@ static unsigned end_of_run(const struct now *n, unsigned first, uint64_t step)
 void race_check_lanes(struct now *n)
 {
 	const bool aligned = !(n->bytes & (n->bytes - 1)) && !(n->at[first_lane(n->on)] & (n->bytes - 1));
-	/* Reads of one address do not race with each other, nor do strong accesses to it, so two lanes are enough. */
+	/* Lanes that read one address, or access it with strong accesses, do not race with each other, so only two of them are checked. */
 	const bool any_two = n->how & HOW_STRONG || !(n->how & HOW_WRITES);
 	unsigned end;
 

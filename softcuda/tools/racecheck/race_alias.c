@@ -87,7 +87,7 @@ static void insert_row(const struct span *s)
 	generation++;
 }
 
-/* ---- changes ------------------------------------------------------------------------------------------------------- */
+/* ---- adding and removing ranges ------------------------------------------------------------------------------------ */
 
 void race_alias_add(const gpul_exec_range *r)
 {
@@ -122,7 +122,7 @@ void race_alias_remove(const gpul_exec_range *r)
 
 /* ---- queries ------------------------------------------------------------------------------------------------------- */
 
-/* Return the span that contains the address, which is cached for each thread. */
+/* Return the span (a range of the table, or a gap) that contains the address.  Each thread caches its last span. */
 static const struct span *find_span(uint64_t at)
 {
 	static _Thread_local struct {

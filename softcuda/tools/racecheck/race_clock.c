@@ -1,5 +1,5 @@
-/* race_clock.c — vector clocks, stored as sorted arrays of entries ("facts").  A fact names a thread, warp or block, and the stamp up
- * to which all its accesses happen before the next access of the clock's owner. */
+/* race_clock.c — vector clocks, stored as sorted arrays of entries ("facts").  A fact names a thread, warp or block, and the stamp
+ * (logical time) up to which all its accesses happen before the next access of the clock's owner. */
 #include "softcuda/tools/racecheck/race_parts_internal.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@ static bool is_before(const struct fact *f, uint64_t block, uint32_t who)
 	return f->block < block || (f->block == block && f->who < who);
 }
 
-/* Return the index of a fact; if there is none, the index at which it must be inserted. */
+/* Return the index of the entry for `who` in the block; if there is none, the index at which it must be inserted. */
 static uint32_t find_place(const struct clock *c, uint64_t block, uint32_t who)
 {
 	uint32_t from = 0, to = c->n;
@@ -52,7 +52,7 @@ void race_clock_drop(struct clock *c)
 		free(c);
 }
 
-/* Return a copy of a shared clock, or an enlarged unshared clock; NULL: out of memory. */
+/* Return an unshared copy of the clock with this capacity; NULL: out of memory. */
 static struct clock *copy_clock(const struct clock *c, uint32_t room)
 {
 	struct clock *copy = malloc(sizeof *copy + room * sizeof copy->fact[0]);
@@ -67,7 +67,7 @@ static struct clock *copy_clock(const struct clock *c, uint32_t room)
 	return copy;
 }
 
-/* Make *c an unshared clock with room for n facts.  If memory runs out, *c is unchanged; a lost fact may cause a false report. */
+/* Make *c an unshared clock with room for n entries.  If memory runs out, *c is unchanged; a missing entry may cause a false report. */
 static bool may_change(struct clock **c, uint32_t n)
 {
 	struct clock *copy;
@@ -100,7 +100,7 @@ void race_clock_add(struct clock **c, uint64_t block, uint32_t who, uint32_t sta
 	(*c)->n++;
 }
 
-/* Merge the facts of a and b into `to`, in order; only_block: only the facts about this block from b (0: all).  Returns their number. */
+/* Merge the entries of a and b into `to`, in order; only_block: only the entries of this block from b (0: all).  Returns their number. */
 static uint32_t merge_facts(const struct clock *a, const struct clock *b, uint64_t only_block, struct fact *to)
 {
 	uint32_t n = 0, i = 0, k = 0;
@@ -125,7 +125,7 @@ static uint32_t merge_facts(const struct clock *a, const struct clock *b, uint64
 	return n;
 }
 
-/* True if a contains all facts of b (only_block: all facts about this block). */
+/* True if a contains all entries of b (only_block: all entries of this block; 0: of all blocks). */
 static bool knows_all_of(const struct clock *a, const struct clock *b, uint64_t only_block)
 {
 	uint32_t i = 0;
@@ -174,7 +174,7 @@ void race_clock_join(struct clock **c, struct clock *from)
 	*c = race_clock_merged(*c, from, 0);
 }
 
-/* Returns true if, according to c, all accesses of the record's block or of the record's warp up to the record's stamp happen before. */
+/* Returns true if all accesses of the record's block or warp, up to its stamp, happen before the next access of the clock's owner. */
 bool race_clock_knows_warp(const struct clock *c, const struct record *r)
 {
 	const uint64_t block = block_key(r->launch, r->block);

@@ -9,7 +9,6 @@ enum { CHUNK = 1024, MOST_CHUNKS = 1 << 20 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct launch_info *_Atomic chunks[MOST_CHUNKS];
 static _Atomic uint32_t n_launches = 1; /* starts at 1: number 0 means "no launch" */
-/* The launches that are running. */
 static struct running {
 	struct running *next;
 	const gpul_exec_launch *l;

@@ -34,12 +34,13 @@
 
 /* ---- accesses -------------------------------------------------------------------------------------------------- */
 
-/* An access is identified by record << 5 | lane; 0: no access. */
+/* Identifies an access: index of its record in race_records << 5 | lane; 0: no access. */
 typedef uint32_t access_id;
 enum { LANE_BITS = 5, LANE_MASK = LANES - 1 };
 
+/* flags of an access; HOW_SCOPE_AT: position of the two bits of its enum access_scope */
 /* clang-format off */
-enum how { HOW_WRITES = 1, HOW_READS = 2, HOW_STRONG = 4, HOW_ASYNC = 8, HOW_MBARRIER = 16, HOW_SCOPE_AT = 5 /* enum access_scope */, HOW_COPY = 128 };
+enum how { HOW_WRITES = 1, HOW_READS = 2, HOW_STRONG = 4, HOW_ASYNC = 8, HOW_MBARRIER = 16, HOW_SCOPE_AT = 5, HOW_COPY = 128 };
 /* clang-format on */
 
 /* The accesses that the lanes of a warp make by one instruction between two synchronisations of the warp. */
@@ -67,21 +68,21 @@ enum site_class {
 /* clang-format on */
 
 struct site {
-	struct site *next;            /* next site in the list of all sites */
-	const struct func_code *code; /* NULL after the program is unloaded */
+	struct site *next;            /* next in the list of all sites (instructions of interest) */
+	const struct func_code *code; /* the function; NULL after the program is unloaded */
 	const struct insn *insn;
 	uint64_t program; /* number of the program (gpul_exec_program.id) */
 	uint32_t number;
 	uint8_t class;        /* a value of enum site_class */
 	uint8_t space;        /* SITE_PLAIN: address space */
-	uint8_t how;          /* SITE_PLAIN: HOW_ flags */
+	uint8_t how;          /* SITE_PLAIN: flags of enum how */
 	uint8_t order, scope; /* values of enum access_order and enum access_scope; a fence has only a scope */
 	uint32_t bytes;       /* SITE_PLAIN: bytes per lane */
-	uint32_t n_groups;    /* SITE_WAIT: cp.async.wait_group N; wait_all: 0 */
+	uint32_t n_groups;    /* SITE_WAIT: the N of cp.async.wait_group N; 0 for wait_all */
 	bool all_groups;      /* SITE_WAIT: true for cp.async.wait_all */
 	bool bulk;            /* a copy through the async proxy: cp.async.bulk, cp.reduce.async.bulk */
 	bool is_volatile;     /* a volatile access, unless the option to treat volatile accesses as strong is on */
-	bool polls;           /* a loop repeats the read until another thread has written the word: see race_poll.c */
+	bool polls;           /* the read is in a loop that ends when another thread has written the word (race_poll.c) */
 	bool writes_literal;  /* a volatile store of a literal, so that all threads write the same value */
 	char *place;          /* the instruction's position in the source, set when the program is unloaded */
 	char *line;           /* such as "kernel.cu:7" or "kernel.ptx:31"; made by race_site_line() */
@@ -103,15 +104,15 @@ bool race_store_value(const struct warp_state *s, const struct insn *i, unsigned
 
 /* ---- clocks: race_clock.c --------------------------------------------------------------------------------------------- */
 
-/* One entry of a vector clock: accesses by `who` (WHO_...) of a block, up to a stamp, happen before the next access of the owner. */
+/* An entry of a vector clock: accesses of `who` (WHO_...) in a block, up to a stamp, happen before the next access of the clock's owner. */
 struct fact {
 	uint64_t block;
 	uint32_t who, stamp;
 };
-/* these values are offsets: WHO_WARP + warp, WHO_THREAD + thread, and WHO_COPIES + thread for the asynchronous copies of a thread */
+/* values of fact.who: the whole block; WHO_WARP + warp; WHO_THREAD + thread; WHO_COPIES + thread: asynchronous copies of the thread */
 enum { WHO_ALL = 0, WHO_WARP = 1, WHO_THREAD = 64, WHO_COPIES = 2048 };
 
-/* Facts sorted by (block, who).  A clock with several references must not be changed; it must be copied first. */
+/* A vector clock: facts (entries) sorted by (block, who).  A clock with several references must be copied before a change. */
 struct clock {
 	_Atomic uint32_t refs;
 	uint32_t n, room;
@@ -123,37 +124,37 @@ static inline uint64_t block_key(uint32_t launch, uint32_t block)
 	return (uint64_t)launch << 32 | block;
 }
 
-/* Return the stamp in the fact about `who` and the block; 0 if c has no such fact.  c may be NULL. */
+/* Return the stamp of the clock's entry for `who` and the block; 0 if there is no such entry.  c may be NULL. */
 uint32_t race_clock_find(const struct clock *c, uint64_t block, uint32_t who);
 struct clock *race_clock_ref(struct clock *c); /* accepts NULL */
 void race_clock_drop(struct clock *c);         /* accepts NULL */
-/* Add a fact, or raise its stamp.  *c may be NULL and may be reallocated. */
+/* Add an entry to the vector clock *c, or raise the stamp of the existing one.  *c may be NULL and may be reallocated. */
 void race_clock_add(struct clock **c, uint64_t block, uint32_t who, uint32_t stamp);
 void race_clock_join(struct clock **c, struct clock *from);
-/* Return the union of a and b; only_block: take only the facts of this block from b (0: all).  Takes ownership of the reference to a. */
+/* Return the union of two vector clocks; only_block: take only the entries of this block from b (0: all).  Drops the reference to a. */
 struct clock *race_clock_merged(struct clock *a, struct clock *b, uint64_t only_block);
 
-/* Remove the facts about launches that are ordered before this launch, because all their accesses happen before those of this launch. */
+/* Remove the entries of launches that are ordered before this launch: all accesses of such a launch happen before it anyway. */
 void race_clock_prune(struct clock **c, uint32_t launch);
-/* True if c contains a fact of a later launch than this one. */
+/* True if the vector clock c has an entry of a launch that is ordered after this one. */
 bool race_clock_after(const struct clock *c, uint32_t launch);
 
 /* ---- shadow memory: race_shadow.c --------------------------------------------------------------------------------------- */
 
 enum { PAGE_SHIFT = 16, PAGE_BYTES = 1 << PAGE_SHIFT };
 
-/* Shadow memory: for each cell of 1 << shift bytes the last write and two reads that are unordered with each other. Strong writes do
- * not race with each other, but a later access may race with the older one, which is therefore kept in a read slot, first in read[0]. */
+/* Shadow memory: the last write and two unordered reads of each cell, which stands for 1 << shift bytes. Strong writes do not race with
+ * each other; a strong write that a newer one replaces moves to a read slot (read[0] first), because a later access may race with it. */
 struct shadow {
-	access_id all[3];     /* last write and two reads, if only copies of the whole page accessed it; it has no cells then */
+	access_id all[3];     /* last write and two reads of a page without cells, which only copies of the whole page have accessed */
 	_Atomic bool locked;  /* spin lock, for pages of global memory */
-	unsigned shift;       /* 2, or less if accesses to fewer than 4 bytes have occurred */
+	unsigned shift;       /* log2 of the bytes of a cell: 2, or less after accesses to fewer than 4 bytes */
 	size_t n_cells, room; /* room: number of cells allocated at `write` */
 	access_id *write, *read[2];
 	size_t first, end; /* shared memory: only cells [first, end) can be nonzero */
 };
 
-/* Return the page of an address, locked, and create it if needed.  whole: the page need not have cells.  NULL: out of memory. */
+/* Return the shadow page of an address, locked; create it if needed, and also its cells, unless `whole`.  NULL: out of memory. */
 struct shadow *race_page_lock(uint64_t address, bool whole);
 void race_page_unlock(struct shadow *page);
 /* Remove the recorded accesses to this global memory. */
@@ -162,20 +163,20 @@ void race_shadow_forget_all(void);
 /* Call f for each access recorded in any page. */
 void race_shadow_each(void (*f)(access_id id));
 void race_shadow_each_of(const struct shadow *s, void (*f)(access_id id));
-/* Split cells into cells of 1 << shift bytes. */
+/* Split the cells into smaller cells, each for 1 << shift bytes; false: out of memory. */
 bool race_shadow_split(struct shadow *s, unsigned shift);
 bool race_shadow_create(struct shadow *s, uint64_t bytes); /* reuses the memory of *s if it is large enough; false: out of memory */
 void race_shadow_clear(struct shadow *s);
 
 /* ---- race_alias.c: memory with several addresses ------------------------------------------------------------------------ */
 
-/* Called for each range that is added or removed. */
+/* Called when a range is added to, or removed from, the table of memory that kernels may access. */
 void race_alias_add(const gpul_exec_range *r);
 void race_alias_remove(const gpul_exec_range *r);
 /* Returns true if the memory of a range also has an address in another range, so that its recorded accesses must be kept. */
 bool race_has_other_address(const gpul_exec_range *r);
-/* Return the address that stands for a global address in race_shadow.c and sync.c; it is the same for all addresses of the same
- * memory. *bytes, unless NULL, is reduced to the number of bytes from `at` on for which the two addresses have the same distance. */
+/* Return the address under which race_shadow.c and sync.c record a global address: the same one for all addresses of the same memory.
+ * *bytes, unless NULL, is reduced to the number of bytes from `at` on that are recorded without a gap. */
 uint64_t race_home(uint64_t at, uint64_t *bytes);
 /* True if a lane's address is a multicast address. */
 bool race_any_multicast(uint32_t lanes, const uint64_t at[LANES]);
@@ -194,7 +195,7 @@ struct kept {
 	uint64_t key;
 	uint32_t record, generation;
 };
-/* Caches which accesses of a record happen before a warp's next ones: none; each lane's own; all; or some, which are looked up. */
+/* Caches which accesses of a record happen before a lane's next access: none, those of the same lane, all, or some (looked up singly). */
 struct memo {
 	uint32_t record, version, generation;
 	uint8_t class;
@@ -208,8 +209,8 @@ struct watched_warp {
 	struct memo memo[N_MEMOS];
 	struct kept kept[N_KEPT]; /* the records of accesses since the warp's last synchronisation, indexed by site (instruction) */
 	struct clock *clock[LANES];
-	uint32_t (*knows)[LANES]; /* accesses of lane k up to stamp knows[l][k] happen before lane l's next one; NULL: up to floor */
-	/* The stamps at each lane's last fence: a later strong write releases all accesses up to them.  release[l] == 0: none. */
+	uint32_t (*knows)[LANES]; /* accesses of lane k up to stamp knows[l][k] happen before lane l's next access; NULL: up to floor */
+	/* The stamps (times) of each lane's last fence: a later strong write releases all accesses up to them.  release[l] 0: no fence. */
 	uint32_t release[LANES], release_floor[LANES], release_warp[LANES];
 	uint8_t release_scope[LANES];
 	struct clock *release_clock[LANES];
@@ -242,28 +243,28 @@ struct watched_warp {
 };
 
 struct watched_block {
-	struct watched_block *next; /* next block in the list of the same watcher */
+	struct watched_block *next; /* next block in the list of the same worker */
 	struct watcher *watcher;
 	struct block *block;
-	uint64_t key; /* result of block_key() */
+	uint64_t key; /* block_key() of the launch and the block index */
 	uint32_t launch, serial;
 	uint32_t time, floor;
 	uint32_t version;           /* incremented whenever the clock of a thread changes */
-	uint32_t proxy_floor;       /* stamp up to which the block's stores are visible to the async proxy */
+	uint32_t proxy_floor;       /* stamp (logical time) up to which the block's stores are visible to the async proxy */
 	uint32_t proxy_pending;     /* value that proxy_floor will have after the next barrier of all threads: see race_async.c */
-	struct clock *shared_clock; /* facts about other blocks that hold for all threads of the block */
+	struct clock *shared_clock; /* vector clock entries that all threads of the block have in common */
 	struct shadow shared;
 	struct var *vars[N_VAR_SLOTS];      /* synchronisation variables in shared memory, by address */
 	struct clock *arrivals[N_BARRIERS]; /* bar.arrive: the merged clocks of the threads that have arrived at each barrier */
 	unsigned n_warps, room;
 	bool any_clock;        /* at least one lane has its own clock */
 	bool any_fence;        /* a fence was executed since the last barrier of all threads */
-	bool knows_cpu;        /* all accesses released to the CPU happen before the block's next ones: see sync.c */
+	bool knows_cpu;        /* all accesses released with system scope happen before the block's next accesses (sync.c) */
 	uint32_t knows_copies; /* all driver copies with smaller numbers happen before the block's next accesses: see race_copies.c */
 	struct watched_warp *warps;
 };
 
-/* The state that a worker thread keeps. */
+/* The data that racecheck keeps for a worker thread. */
 struct watcher {
 	struct watcher *next;
 	_Atomic bool inside;           /* the worker is in a hook that uses records */
@@ -297,7 +298,7 @@ struct now {
 
 extern struct record *race_records;
 bool race_records_create(void);
-/* Return the record for this instruction of the warp at the warp's current stamp; create it if needed. */
+/* Return the record of the warp's accesses by this instruction at the current stamp (logical time); create it if needed. */
 uint32_t race_record(struct watched_warp *w, const struct site *site, unsigned how);
 uint32_t race_record_new(struct watched_warp *w, const struct site *site, unsigned how);
 void race_enter(struct watcher *k);
@@ -322,7 +323,7 @@ bool race_clock_knows_warp(const struct clock *c, const struct record *r);
 bool race_clock_knows_lane(const struct clock *c, const struct record *r, unsigned lane);
 /* True if both accesses are strong, and the scope of each includes the thread of the other. */
 bool race_morally_strong(const struct watched_warp *w, unsigned how, const struct record *r);
-/* Returns true if the two accesses, at least one of which is volatile, are a signal, such as one that a thread polls. */
+/* Returns true if the two accesses, one or both volatile, synchronise threads, as on a polled word: this is no race. */
 bool race_is_signal(const struct now *n, const struct record *r, uint64_t at);
 
 /* ---- sync.c, warp.c, race_barrier.c, race_async.c: synchronisation --------------------------------------------------------------------- */
@@ -333,14 +334,14 @@ void race_lane_facts(struct watched_warp *w, unsigned lane, struct clock **c);
 void race_release(struct watched_warp *w, unsigned lane, bool shared, uint64_t at, unsigned order, unsigned scope);
 void race_acquire(struct watched_warp *w, unsigned lane, bool shared, uint64_t at, unsigned order, unsigned scope);
 void race_acquire_awaited(struct watched_warp *w, uint32_t lanes, unsigned scope);
-/* Returns true if the access happens before those of the lane after its next fence, which makes its earlier strong reads acquires. */
+/* Returns true if the access is ordered before what the lane does after its next fence, which turns its strong reads into acquires. */
 bool race_awaits(const struct watched_warp *w, unsigned lane, const struct record *r, unsigned of_lane);
-/* Record that a thread of the block polls the variable.  The second function: true if one does, in this or an unordered launch. */
+/* Record that a thread of the block polls a word.  race_is_polled(): true if a thread of this or an unordered launch polls it. */
 void race_polls(struct watched_block *b, bool shared, uint64_t at);
 bool race_is_polled(struct watched_block *b, bool shared, uint64_t at);
 void race_fence(struct watched_warp *w, uint32_t lanes, unsigned scope);
 void race_join_fences(struct watched_block *b);
-/* Queries of accesses released with system scope, which happen before later ones of the CPU and of blocks with .knows_cpu. */
+/* Queries about accesses released with system scope: they happen before later accesses of the CPU and of blocks with .knows_cpu. */
 bool race_cpu_knows_some(void);
 bool race_cpu_knows(const struct record *r, unsigned lane);
 void race_vars_end(struct watched_block *b);
@@ -355,7 +356,7 @@ void race_barrier_arrive(struct watched_warp *w, const struct warp_state *s, con
 void race_barrier_completes(struct watched_block *b, unsigned id);
 
 void race_proxy_fence(struct watched_warp *w, uint32_t lanes);
-/* Returns true if a copy through the async proxy may read the old value, although it is ordered after the store. */
+/* Returns true if a copy may read the old value although it is ordered after the store, because fence.proxy.async is missing. */
 bool race_lacks_proxy_fence(const struct now *n, unsigned lane, const struct record *r, unsigned of_lane);
 void race_copy_started(struct watched_warp *w, uint32_t record, uint32_t lanes);
 void race_copy_commit(struct watched_warp *w, uint32_t lanes);
@@ -381,7 +382,7 @@ struct launch_info {
 	char kernel[SHOWN_NAME_BYTES];
 	bool copy; /* the launch represents a driver copy; .kernel is then "a copy of 256 bytes" or similar */
 	uint32_t grid[3], block[3];
-	gpul_exec_order order; /* after is NULL if the launch is ordered after all earlier launches */
+	gpul_exec_order order; /* order.after is NULL if the launch is ordered after all earlier launches */
 };
 void race_launch_begins(const gpul_exec_launch *l);
 void race_launch_ends(const gpul_exec_launch *l);

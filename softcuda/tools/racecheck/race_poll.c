@@ -113,7 +113,7 @@ static bool leaves(const struct loop *l, uint32_t row, uint32_t target)
 	return false;
 }
 
-/* Returns true if a branch that depends on a marked register leaves or restarts the loop; any: if any branch depends on one. */
+/* Returns true if the guard of a branch that leaves or restarts the loop is a marked register; any: the guard of any branch. */
 static bool decides(const struct loop *l, bool any)
 {
 	for (uint32_t row = l->first; row <= l->last; row++) {

@@ -77,7 +77,7 @@ static uint32_t count_free(void)
 	return n;
 }
 
-/* Free the records to which no shadow memory refers.  The caller is inside a hook, and holds no lock of a page. */
+/* Free the records to which no shadow memory refers.  The caller is inside a hook, and holds no lock of a shadow page. */
 static void collect(struct watcher *me)
 {
 	atomic_store(&me->inside, false);
@@ -146,7 +146,7 @@ void race_leave(struct watcher *k)
 
 /* ---- allocating records ------------------------------------------------------------------------------------------------ */
 
-/* Take the free records of one word of `used` for this worker. */
+/* Return the worker's next free record.  If it has none, reserve those of the next word of the bit map `used` for it. */
 static uint32_t next_free(struct watcher *k)
 {
 	while (!k->end_free || k->first_free == k->end_free) {

@@ -78,7 +78,7 @@ static void block_begins(struct observer *o, struct block *block)
 	b->key = block_key(b->launch, block->index[0] + grid[0] * (block->index[1] + grid[1] * block->index[2]));
 	b->serial = atomic_fetch_add(&n_blocks, 1);
 	begin_warps(b);
-	b->knows_cpu = race_cpu_knows_some(); /* the host may have acquired from another kernel before it launched this one */
+	b->knows_cpu = race_cpu_knows_some(); /* the host may have waited for a flag of another kernel before it launched this one */
 	race_enter(k);
 	if (race_shadow_create(&b->shared, block->shared_bytes)) {
 		b->next = k->blocks;
@@ -133,7 +133,7 @@ static struct site *site_of(struct observer *o, const struct func_code *code, co
 
 	if (!site) {
 		site = race_site_new(code, i);
-		atomic_store_explicit(note, site, memory_order_release); /* if two threads do this, one of the two sites is unused */
+		atomic_store_explicit(note, site, memory_order_release); /* if two threads store a site, the first one is unused */
 	}
 	return site;
 }

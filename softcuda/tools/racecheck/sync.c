@@ -22,14 +22,14 @@ enum { N_GLOBAL_SLOTS = 4096, MANY_FACTS = 32 };
 struct var {
 	struct var *next;
 	uint64_t at;
-	struct clock *wide;   /* facts released with GPU scope or wider */
-	struct clock *narrow; /* facts released with block scope */
+	struct clock *wide;   /* vector clock of the accesses released with GPU scope or wider */
+	struct clock *narrow; /* vector clock of the accesses released with block scope */
 	uint64_t narrow_block;
-	bool knows_cpu;            /* everything released to the CPU happens before a release to this variable */
+	bool knows_cpu;            /* a block that had acquired all releases with system scope has released to this variable */
 	uint32_t version;          /* incremented at each release */
 	struct suspects *suspects; /* if the variable is a lock: suspect accesses in its critical sections, see lock.c */
 	uint32_t polled;           /* number of the last launch that polled the variable; 0: none */
-	struct clock *arriving;    /* mbarrier: facts released by the current phase's arrivals */
+	struct clock *arriving;    /* mbarrier: vector clock of the current phase's arrivals */
 	bool phase;
 };
 
@@ -37,7 +37,7 @@ static struct slot {
 	pthread_mutex_t lock;
 	_Atomic(struct var *) first;
 } slots[N_GLOBAL_SLOTS];
-static struct var cpu; /* collects everything that was released with system scope; represents the CPU */
+static struct var cpu; /* stands for the CPU: collects everything that was released with system scope */
 static pthread_mutex_t cpu_lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic bool cpu_used;
 
@@ -124,9 +124,9 @@ void race_vars_end(struct watched_block *b)
 	}
 }
 
-/* ---- which accesses happen before the lane's next one -------------------------------------------------------------------- */
+/* ---- which accesses happen before the lane's next access ----------------------------------------------------------------- */
 
-/* Add to *c the accesses that happen before the lane's next one according to its stamps and floors, which are not stored in its clock. */
+/* Add to *c the accesses that happen before the lane's next access by its stamps and floors, which its own clock does not contain. */
 static void add_own_facts(struct watched_warp *w, unsigned lane, uint32_t stamp, uint32_t floor, uint32_t warp_floor, struct clock **c)
 {
 	const uint64_t block = w->block->key;
@@ -251,7 +251,7 @@ static void learn_from_var(struct watched_warp *w, unsigned lane, const struct v
 	struct learned *known = &w->learned[lane][(uintptr_t)v / sizeof *v % N_LEARNED];
 
 	if (known->var == v && known->version == v->version && known->scope >= scope)
-		return; /* the lane has acquired this version already, and its clock never loses facts */
+		return; /* the lane has acquired this version already, and its clock never loses entries */
 	if (known->var != v)
 		set_clock(&known->clock, NULL);
 	known->var = v;
@@ -285,7 +285,7 @@ static pthread_mutex_t *lock_of(const struct watched_block *b, const struct var 
 	return &slot_of(v->at)->lock;
 }
 
-/* Record that the lane's next fence acquires from the variable (NULL: from what was released to the CPU). */
+/* Record that the lane's next fence acquires what was released to the variable; NULL: everything released with system scope. */
 static void await_fence(struct watched_warp *w, unsigned lane, struct var *v, unsigned scope)
 {
 	struct awaited *a = w->awaited[lane];
@@ -320,7 +320,7 @@ void race_acquire(struct watched_warp *w, unsigned lane, bool shared, uint64_t a
 		await_fence(w, lane, NULL, scope);
 }
 
-/* Called at a fence: earlier strong reads become acquires. */
+/* Called at a fence, which turns the earlier strong reads of these lanes into acquires. */
 void race_acquire_awaited(struct watched_warp *w, uint32_t lanes, unsigned scope)
 {
 	EACH_LANE_OF(l, lanes & w->awaits)
@@ -418,7 +418,7 @@ void race_join_fences(struct watched_block *b)
 	b->any_fence = false;
 }
 
-/* ---- locks ---------------------------------------------------------------------------------------------------------------- */
+/* ---- suspect accesses stored with a lock (lock.c) ------------------------------------------------------------------------- */
 
 struct suspects *race_lock_suspects(struct watched_block *b, bool shared, uint64_t at, pthread_mutex_t **lock)
 {

@@ -101,7 +101,7 @@ static void print_pair(const struct entity *pair, char *buf, size_t room)
 	snprintf(buf, room, "\nthe order of two accesses was reversed:\n    %s\n    %s", early, late);
 }
 
-/* Return the pair of accesses that the current schedule reverses, at its deepest step with another choice than before. */
+/* Return the pair of accesses that the current schedule reverses at the deepest step where it differs from earlier schedules. */
 static const struct entity *reversed_pair(const struct explorer *x)
 {
 	const struct entity *pair = NULL;

@@ -27,7 +27,7 @@ static uint64_t digest_registers(const struct frame *f)
 	return sum;
 }
 
-/* Describe the access that a suspended split, or the current split at instruction i, is about to make.  Returns false if there is none. */
+/* Describe the access that a suspended split (group of lanes), or the current one at instruction i, is about to make; false: none. */
 static bool describe_split(struct warp_state *s, const struct split *p, const struct insn *i, struct entity *out)
 {
 	struct frame *frame = s->frame;
@@ -47,7 +47,7 @@ static bool describe_split(struct warp_state *s, const struct split *p, const st
 	return accesses;
 }
 
-/* A fast test: returns true if every split of the warp, except the current one, has reached its next access, or waits for other lanes. */
+/* A fast test: returns true if every other split (group of lanes) of the warp has reached its next access, or waits for lanes. */
 static bool is_settled(const struct explorer *x, const struct warp_state *t, const struct warp_state *s)
 {
 	for (unsigned k = 0; k < t->n_splits; k++) {

@@ -12,7 +12,7 @@
 
 #include "core/clock.h"
 
-/* ---- steps -------------------------------------------------------------------------------------------------------- */
+/* ---- freeing steps ------------------------------------------------------------------------------------------------ */
 
 static void free_choices(struct step *s)
 {
@@ -44,7 +44,7 @@ static bool same_entity(const struct entity *a, const struct entity *b)
 	return a->block == b->block && a->warp == b->warp && a->lanes == b->lanes && a->insn == b->insn;
 }
 
-/* ---- choosing the next split --------------------------------------------------------------------------------------- */
+/* ---- choosing the split (group of lanes) that runs next -------------------------------------------------------------- */
 
 static struct visit *find_visit(const struct explorer *x, const struct entity *e)
 {
@@ -74,7 +74,7 @@ static void note_visit(struct explorer *x, const struct entity *e)
 	*v = (struct visit){ e->block, e->warp, e->lanes, e->insn, e->digest, x->n_changes };
 }
 
-/* Returns true if the split polls: it has made the same access with the same registers, and no memory has changed since then. */
+/* Returns true if the lanes poll: they have made the same access with the same registers, and no memory has changed since then. */
 static bool would_poll_again(const struct explorer *x, const struct entity *e)
 {
 	const struct visit *v = find_visit(x, e);
@@ -82,7 +82,7 @@ static bool would_poll_again(const struct explorer *x, const struct entity *e)
 	return v && v->digest == e->digest && v->n_changes == x->n_changes;
 }
 
-/* Returns true if the choice stays in the sleep set: it was asleep or tried before the last step, and does not conflict with that. */
+/* Returns true if the choice stays in the sleep set: it was asleep or tried before the last step, and does not conflict with this step. */
 static bool still_sleeps(const struct step *last, const struct entity *e)
 {
 	for (unsigned c = 0; c < last->n_choices; c++) {
@@ -159,7 +159,7 @@ static void report_livelock(struct explorer *x)
 	gpul_launch_fault(x->launch, &fault);
 }
 
-/* Choose the next step.  Takes ownership of the entities in the list. */
+/* Choose the next step among the splits in the list.  Takes ownership of the elements of the list. */
 static void decide(struct explorer *x, struct entity *list, unsigned n)
 {
 	struct step *s = x->depth < x->n_steps ? &x->step[x->depth] : NULL;
@@ -276,8 +276,8 @@ static bool is_its_turn(const struct explorer *x, const struct warp_state *s, co
 	return who->block == gpul_block_number(s->block) && who->warp == s->index && who->insn == i && who->lanes & s->w.mask;
 }
 
-/* Suspend the split. The block counts as polling without progress, so that the worker starts more blocks; once all blocks have
- * started, the block counts as making progress, so that the worker does not sleep. */
+/* Suspend the current lanes. The block counts as polling without progress, so that the worker starts more blocks; once all blocks
+ * have started, the block counts as making progress, so that the worker does not sleep. */
 static enum observed let_wait(const struct explorer *x, struct warp_state *s)
 {
 	const bool all_begun = x->n_begun >= x->launch->n_blocks || x->n_blocks >= x->launch->max_resident;

@@ -49,7 +49,7 @@ static void want(struct choice *c, const struct entity *early, const struct enti
 	c->pair[0].footprint = c->pair[1].footprint = (struct footprint){ 0 };
 }
 
-/* Mark a split as a choice that must be tried at step `early`, so that the access of step `late` can come before it. */
+/* Mark a split (group of lanes) as a choice to try at step `early`, so that the access of step `late` can come before it. */
 static void want_earlier(struct explorer *x, unsigned early, unsigned late, const uint64_t *before_late)
 {
 	struct step *at = &x->step[early];

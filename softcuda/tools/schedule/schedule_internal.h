@@ -34,7 +34,7 @@ enum {
 
 /* ---- footprint.c: the bytes that an instruction accesses --------------------------------------------------------- */
 
-/* a range of bytes that an instruction accesses; commutes: the result of commuting_kind() */
+/* a range of bytes that an instruction accesses; spans with the same `commutes`, which is not 0, do not conflict (commuting_kind()) */
 struct span {
 	uint64_t at;
 	uint32_t bytes;
@@ -51,7 +51,7 @@ bool gpul_footprint_make(struct warp_state *s, const struct insn *i, uint32_t on
 void gpul_footprint_free(struct footprint *f);
 bool gpul_footprint_copy(const struct footprint *from, struct footprint *to);
 bool gpul_footprints_conflict(const struct footprint *a, const struct footprint *b);
-void gpul_footprint_only_reads(struct footprint *f); /* must be called after an instruction that changed no memory */
+void gpul_footprint_only_reads(struct footprint *f); /* marks all spans as only read, after the instruction has changed no memory */
 bool gpul_footprint_writes(const struct footprint *f);
 /* Return the host address of a span in global memory; NULL if the span is in shared memory. */
 uint8_t *gpul_span_global(const struct span *s);
@@ -87,7 +87,7 @@ struct entity {
 	const struct func_code *code;
 	const struct insn *insn;
 	struct footprint footprint;
-	uint64_t digest; /* hash of the split's registers */
+	uint64_t digest; /* hash of the registers of these lanes */
 };
 
 /* ---- explore.c -------------------------------------------------------------------------------------------------- */
@@ -95,7 +95,7 @@ struct entity {
 /* A split (lanes that execute together) that could make the next access, and whether the search must try it or has tried it. */
 struct choice {
 	struct entity who;
-	bool waits;          /* the split would only poll again, because no memory has changed since its previous access */
+	bool waits;          /* the lanes would only poll again, because no memory has changed since their previous access */
 	bool asleep;         /* the choice is in the sleep set: every schedule that continues with it has been tried */
 	bool done, wanted;   /* done: the choice has been tried at this step; wanted: the search must try it */
 	struct entity *pair; /* the reason for `wanted`: the two accesses to reverse, in their original order; NULL: none */
@@ -125,7 +125,7 @@ struct explorer {
 	struct observer o;
 	bool all;        /* try all schedules; false: replay one schedule */
 	bool exhaustive; /* true for option `all` without partial-order reduction, which verifies the reduction */
-	uint64_t seed;   /* used only by seed.c */
+	uint64_t seed;   /* seed of the random order (seed.c) */
 	bool by_seed;
 	uint64_t max_schedules;
 	uint64_t n_launches, launch_number, replayed_launch; /* launch_number: number of the explored launch, counted from 0 */
@@ -138,10 +138,10 @@ struct explorer {
 
 	struct step *step; /* the current schedule; steps [0, depth) have been executed */
 	unsigned n_steps, depth, steps_capacity;
-	bool granted, executing; /* granted: the chosen split may execute step[depth]; executing: it is doing so */
+	bool granted, executing; /* granted: the chosen lanes may execute step[depth]; executing: they are doing so */
 	uint8_t *old_bytes;      /* the old contents of the bytes that the current step may overwrite */
 	uint64_t n_changes;      /* number of changes of memory by the steps so far */
-	struct visit *visits;    /* the last visit of each split to each access, to detect polling */
+	struct visit *visits;    /* for each group of lanes and instruction: the last access, to detect polling */
 	unsigned n_visits, visits_capacity;
 	uint64_t *known; /* for each lane, a set of steps: those that happen before the lane's next step */
 	uint64_t n_lanes;
@@ -154,7 +154,8 @@ struct explorer {
 	const char *why_not; /* why the exploration is incomplete; NULL: it is complete */
 	struct outcome now, first;
 	struct image image;
-	void (*print)(void *user, const char *text, size_t text_bytes); /* the machine's own print callback */
+	void (*print)(void *user, const char *text,
+		      size_t text_bytes); /* the machine's print callback, which is replaced while a launch is explored */
 	void *print_user;
 };
 
@@ -177,7 +178,7 @@ void gpul_races_find(struct explorer *x, unsigned step);
 void gpul_known_join(struct explorer *x, const struct block *b, const uint32_t lanes[], unsigned n_warps);
 /* Functions of difference.c. */
 void gpul_difference_report(struct explorer *x);
-/* schedule_replay.c: return the default choice: the last step's split if it can continue, else the first that can; -1: none. */
+/* schedule_replay.c: return the index of the default choice: the lanes of the last step, else the first that can run; -1: none. */
 int gpul_default_choice(const struct step *step, const struct step *last, bool avoid_sleepers);
 /* Write the steps at which the current schedule deviates from the default order: "/12-0.1.0/20-1.0.0". */
 void gpul_schedule_print(const struct explorer *x, char *buf, size_t bytes);

@@ -1,9 +1,9 @@
-/* seed.c — random scheduling: splits wait before some of their accesses, barriers and *.sync instructions, which the seed selects.
+/* seed.c — random scheduling: splits (lanes that execute together) wait before accesses, barriers and *.sync that the seed selects.
  *
  * One in 2, 4, 8 or 16 of these instructions waits, depending on the seed: small kernels need many waits, but in large kernels too
- * many waits make all orders alike. A wait lasts 1 to 1024 turns, with equal probability for each power of two, so that there are
- * both short delays, and long delays during which other splits, warps and blocks finish their work. One worker runs all blocks, so
- * the seed determines the whole order. */
+ * many waits make all orders alike. A wait lasts 1 to 1024 turns of the worker, with equal probability for each power of two: short
+ * delays, and long delays during which other splits, warps and blocks finish their work. One worker runs all blocks, so the seed
+ * determines the whole order. */
 #include "softcuda/tools/schedule/schedule_internal.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@ enum { RATES = 4, LONGEST_BITS = 11 };
 
 struct seed_block {
 	uint64_t random;
-	uint32_t *wait; /* for each lane: number of turns that its split must still wait; UINT32_MAX: the wait has ended */
+	uint32_t *wait; /* for each lane: how often the worker must still skip it; UINT32_MAX: the wait has ended */
 };
 
 /* Return the next random number of the generator splitmix64. */

@@ -8,7 +8,7 @@
  *
  *     NAME[:KEY[=VALUE]]...[,NAME...]     a backslash quotes the next character of a VALUE
  *
- * @memory the process's memory table, before any program is loaded; borrowed
+ * @memory the table of memory that kernels may access, before any program is loaded; borrowed
  * Errors   GPUL_EINVAL an unknown tool or option; the errors of create()
  * Threads  one thread, in cuInit */
 gpul_status gpul_tools_start(gpul_exec_memory *memory, gpul_error *err);

@@ -159,7 +159,7 @@ static gpul_status create_tools(const struct wanted *wanted, unsigned n, gpul_ex
 gpul_status gpul_tools_start(gpul_exec_memory *memory, gpul_error *err)
 {
 	const char *given = secure_getenv("GPULOAD_SOFT_TOOLS"), *log = secure_getenv("GPULOAD_SOFT_TOOLS_LOG");
-	static char *volatile text; /* never freed, because tools keep pointers into it; volatile for leak checkers */
+	static char *volatile text; /* never freed, because tools keep pointers into it; volatile, so that leak checkers find the pointer */
 	struct wanted wanted[MAX_OBSERVERS] = { 0 };
 	unsigned n = 0;
 	gpul_status st;

@@ -67,7 +67,7 @@ static bool all_have_arrived(const struct warp_state *s, uint32_t named, uint32_
 	return !(named & s->w.live & ~on) || s->splits[s->current].released;
 }
 
-/* Return the member mask of lane l, which waits in another split. */
+/* Return the member mask of lane l, which waits in another split (group of lanes that execute together). */
 static uint32_t mask_of_waiting(const struct warp_state *s, const struct split *p, unsigned l)
 {
 	opref operand;
@@ -153,8 +153,7 @@ void gpul_sync_before_members(struct synccheck *c, struct warp_state *s, const s
 				 "%s: lanes that name each other need the same mask, but lane %u has 0x%08x, lane %u 0x%08x",
 				 gpul_tool_lanes(differ, who, sizeof who), first_lane(differ), mask[first_lane(differ)], last_lane(differ),
 				 mask[last_lane(differ)]);
-	/* If this split was released, lanes that waited here with it may have continued and exited in the meantime; that is not an
-	 * error. */
+	/* If this split (group of lanes) was released early, lanes that waited with it may have exited since; that is not an error. */
 	exited = named & exist & ~s->w.live;
 	if (exited && !s->splits[s->current].released)
 		gpul_sync_report(c, "names lanes that have exited", s, i, lanes_that_name(exited, mask, on),

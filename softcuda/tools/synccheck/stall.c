@@ -70,7 +70,7 @@ static void digest_block(uint64_t sum[2], const struct block *b)
 	digest(sum, b->barriers, sizeof b->barriers);
 }
 
-/* ---- what the block loads ----------------------------------------------------------------------------------------- */
+/* ---- the loads of the block --------------------------------------------------------------------------------------- */
 
 static bool is_constant(const struct warp_state *s, const struct insn *i, uint64_t at)
 {
@@ -117,7 +117,7 @@ void gpul_sync_before_poll(struct sync_block *m, struct warp_state *s, const str
 	}
 }
 
-/* ---- turns of a block on its worker -------------------------------------------------------------------------------- */
+/* ---- turns: each time the worker has run the warps of the block ---------------------------------------------------- */
 
 static void save_state(struct sync_block *m, const uint64_t state[2])
 {

@@ -57,16 +57,16 @@ struct sync_block {
 	unsigned n_mbarriers, mbarriers_capacity;
 
 	/* The following members belong to stall.c. */
-	unsigned idle_turns; /* turns without progress */
+	unsigned idle_turns; /* number of turns (runs of the block by the worker) in succession without progress */
 	uint32_t n_live;
-	uint64_t idle_since_ns; /* time at which the first turn without progress started */
+	uint64_t idle_since_ns; /* time at which `suspect` was set */
 	bool suspect;           /* the block may poll forever, so its loads are recorded */
 	bool reported;
-	bool stalls;       /* the block is counted in n_stalled */
+	bool stalls;       /* the block is counted in synccheck.n_stalled */
 	bool reads_others; /* since its state was saved, the block has loaded a clock, or global memory, which others may change */
 	bool many_polls;   /* the block has polled more than MAX_POLLS words, so that some are not in `polls` */
-	uint64_t saved[2]; /* hash of the block's state in an earlier turn; if a later hash is equal, the state repeats */
-	/* turns_since: turns since `saved` was set; after `power` turns, `saved` is set again, and `power` is doubled. */
+	uint64_t saved[2]; /* hash of the block's state after an earlier turn; if a later hash is equal, the state repeats */
+	/* turns_since: turns since `saved` was set; after `power` turns, `saved` is set again, and `power` doubled (Brent's algorithm). */
 	uint64_t turns_since, power;
 	struct poll polls[MAX_POLLS];
 	unsigned n_polls;

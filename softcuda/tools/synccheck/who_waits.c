@@ -77,7 +77,7 @@ static unsigned collect_groups(const struct sync_block *m, const struct block *b
 	return n;
 }
 
-/* ---- describing --------------------------------------------------------------------------------------------------- */
+/* ---- describing what a group of lanes waits for ------------------------------------------------------------------- */
 
 static void describe_mbarrier(const struct block *b, const struct poll *p, char *buf, size_t bytes)
 {

@@ -71,7 +71,6 @@ static void find_writers(void)
 #endif
 }
 
-/* Write the 32-bit floats of the lanes as text. */
 static char *put_floats(char *to, const uint32_t bits[LANES], uint32_t on)
 {
 	const uint32_t first = bits[first_lane(on)];
@@ -86,7 +85,7 @@ static char *put_floats(char *to, const uint32_t bits[LANES], uint32_t on)
 	differ |= bits[l] ^ first;
 	if (!differ)
 		return gpul_trace_number(to, first, 4, 'f');
-	to = writers.floats(to - 1, bits, on); /* its blank overwrites start[-1], which is restored below */
+	to = writers.floats(to - 1, bits, on); /* floats() writes a blank to start[-1], which is restored below */
 	start[-1] = before;
 	return to;
 }

@@ -146,7 +146,7 @@ struct decimal {
 	int exponent;
 };
 
-/* Return g * cp / 2^128, rounded to odd, as in the paper. */
+/* Return g * cp / 2^128, rounded to odd, as in Giulietti's paper. */
 static uint64_t scaled(const struct power *g, uint64_t cp)
 {
 	const wide low = (wide)g->low * cp, high = (wide)g->high * cp + (uint64_t)(low >> 64);

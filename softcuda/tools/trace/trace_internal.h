@@ -25,7 +25,7 @@ enum { TRACE_MAX_DESTS = 16, TRACE_NO_FILE = -1, COPIED_BYTES = 64 };
 
 struct trace_reg {
 	char *name;
-	char *label; /* such as "  %r5 = ", for gpul_trace_copy() */
+	char *label; /* such as "  %r5 = ", padded for gpul_trace_copy() */
 	unsigned n_label;
 	uint8_t bytes; /* bytes per lane: 2, 4, 8 or 16; 0: a predicate */
 	char type;     /* how the values of the register are printed: 'f' float, 's' signed, 'u' unsigned, 'b' bits, 'p' predicate */
@@ -34,7 +34,7 @@ struct trace_reg {
 struct trace_row { /* a PTX instruction */
 	char *text;
 	char *place; /* such as "k.ptx:20 (k.cu:7)", as in fault messages */
-	char *head;  /* in the form " PLACE: TEXT", for gpul_trace_copy() */
+	char *head;  /* " PLACE: TEXT", padded for gpul_trace_copy() */
 	unsigned n_head;
 	char *json;              /* the members of a JSON event; NULL: not created yet */
 	char name[24];           /* opcode with modifiers, such as "add.s32" */
@@ -44,12 +44,12 @@ struct trace_row { /* a PTX instruction */
 	uint8_t n_dests;
 	uint32_t dest[TRACE_MAX_DESTS];   /* flat register numbers of the results */
 	uint32_t offset[TRACE_MAX_DESTS]; /* offsets of the results in a frame's registers */
-	char type[TRACE_MAX_DESTS];       /* types of this instruction's results, as in trace_reg */
-	const struct insn *insn;          /* the last of the interpreter's instructions to which the PTX instruction was decoded */
-	bool single;                      /* the PTX instruction was decoded to a single instruction */
+	char type[TRACE_MAX_DESTS];       /* types of this instruction's results, as in trace_reg.type */
+	const struct insn *insn;          /* the last interpreter instruction to which the PTX instruction was decoded */
+	bool single;                      /* the PTX instruction was decoded to a single interpreter instruction */
 };
 
-struct trace_code { /* a function; kept after its program is unloaded, because a sink may need it when the trace ends */
+struct trace_code { /* a function; kept after its program is unloaded, because a sink (writer) may need it when the trace ends */
 	struct trace_code *next;
 	const struct func_code *key;  /* the interpreter's function; NULL: its program was unloaded */
 	const char *function, *image; /* owned */
@@ -85,7 +85,7 @@ void gpul_trace_code_forget(struct trace_codes *codes, const gpul_exec_program *
 struct trace_warp {
 	const struct func_code *key; /* the function that contains the warp's last instruction */
 	struct trace_code *code;
-	char head[COPIED_BYTES * 2]; /* such as " block 0,0,0 warp 3 lanes ", for gpul_trace_copy() */
+	char head[COPIED_BYTES * 2]; /* such as " block 0,0,0 warp 3 lanes ", padded for gpul_trace_copy() */
 	unsigned n_head;
 };
 
@@ -125,7 +125,7 @@ enum trace_note { TRACE_LAUNCH, TRACE_LAUNCH_ENDS, TRACE_BLOCK, TRACE_BLOCK_ENDS
 
 struct trace_notice { /* an event that is not an instruction */
 	enum trace_note kind;
-	uint64_t number;           /* number of the instruction that comes next */
+	uint64_t number;           /* its position in the trace: the number of the next instruction */
 	struct trace_block *block; /* the block to which this happened; NULL: it happened to a launch */
 	unsigned barrier, launch;
 	const gpul_exec_launch *of;
@@ -168,7 +168,7 @@ enum { TRACE_LANES_BYTES = 32 * 40 + 16 };
 void gpul_trace_widen(const void *values, unsigned bytes, uint64_t out[LANES]);
 /* Returns true if the values are an arithmetic sequence, *first + (l - first lane) * *step in lane l, modulo the width. `on` is not 0. */
 bool gpul_trace_row(const uint64_t v[LANES], unsigned bytes, uint32_t on, uint64_t *first, uint64_t *step);
-/* Write the values as text and a NUL; returns the address of the NUL.  type: as in trace_reg.  to[-1] is overwritten and restored. */
+/* Write the values as text and a NUL; returns the address of the NUL.  type: as in trace_reg.type.  Overwrites to[-1] and restores it. */
 char *gpul_trace_lanes(char *to, const void *values, unsigned bytes, char type, uint32_t on);
 /* ---- number.c: these functions may overwrite up to 16 bytes past the end of the text ------------------------------ */
 
@@ -189,18 +189,18 @@ trace_floats_fn gpul_trace_floats_v3, gpul_trace_floats_v4;
 trace_integers_fn gpul_trace_integers_v3, gpul_trace_integers_v4;
 #endif
 
-/* ---- sinks ------------------------------------------------------------------------------------------------------- */
+/* ---- sinks: the writers of the output formats ---------------------------------------------------------------------- */
 
 struct trace;
 
-struct trace_output { /* an output file; a trace has at most one for each sink */
+struct trace_output { /* an output file; a trace has at most one for each sink (format) */
 	const struct trace_sink *sink;
 	struct trace *trace;
 	FILE *to;
 	char *file;  /* name of the file; "-": stdout */
-	char *lines; /* buffer for lines that are not written yet; NULL: the sink writes to the file directly */
+	char *lines; /* buffer for lines that are not written yet; NULL: the sink (writer) writes to the file directly */
 	size_t n_bytes;
-	void *data; /* private data of the sink */
+	void *data; /* private data of the sink (writer) */
 };
 
 struct trace_sink {
@@ -211,7 +211,7 @@ struct trace_sink {
 	void (*prepare)(struct trace_output *o, const struct trace_event *e, const struct insn *i);
 	void (*event)(struct trace_output *o, const struct trace_event *e);
 	void (*notice)(struct trace_output *o, const struct trace_notice *n);
-	void (*block_ends)(struct trace_block *b); /* frees trace_block.sink; NULL: the sink does not use that */
+	void (*block_ends)(struct trace_block *b); /* frees trace_block.sink; NULL: the sink does not use this member */
 	void (*close)(struct trace_output *o);
 };
 

@@ -16,8 +16,8 @@ GPUL_EMBED(view_js, PAGE "view.js");
 GPUL_EMBED(memory_js, PAGE "memory.js");
 GPUL_EMBED(play_js, PAGE "play.js");
 
-/* Encoded as base64, MOST_BYTES bytes take 4/3 as much space.  With source code, the page stays below 5 MB, unless the user sets a
- * limit. */
+/* MOST_BYTES: the record ends at this size, unless the user sets a limit.  Base64 makes it 4/3 as large, so the page with source code
+ * stays below 5 MB. */
 enum { MOST_BYTES = 3400000, MAX_SOURCE_BYTES = 1 << 20, KEPT_LAUNCHES = 1000 };
 
 struct page {

@@ -1,4 +1,4 @@
-/* trace_predict.c — computes the results of instructions with the same rules as the page (page/rules.js).
+/* trace_predict.c — computes the results of instructions with the same rules as the HTML page (page/rules.js).
  *
  * A rule may be wrong for some values, so trace_record.c compares its result with the interpreter's, and stores the values if the
  * results differ. */
@@ -136,7 +136,7 @@ static uint64_t lop3(uint64_t a, uint64_t b, uint64_t c, uint64_t table)
 	X(CVT_F32_F64, 8, 1, of_f32((float)f64(a)))
 /* clang-format on */
 
-/* The names that the rules have in the page. */
+/* The rules by operation; `name` is the name of the rule in page/rules.js. */
 static const struct {
 	const char *name;
 	uint8_t bytes, n;

@@ -9,7 +9,7 @@ struct known_frame {
 	struct known_frame *next;
 	const struct trace_code *code;
 	uint32_t depth;
-	uint32_t lanes[]; /* for each flat register: the lanes whose values the page can compute */
+	uint32_t lanes[]; /* for each flat register: the lanes whose values the HTML page can compute */
 };
 
 /* trace_warp.sink points to this struct */
@@ -23,12 +23,12 @@ struct record_warp {
 
 /* trace_block.sink points to this struct */
 struct record_block {
-	uint8_t *shadow, *known; /* the page's copy of shared memory; which of its bytes the page can compute */
+	uint8_t *shadow, *known; /* copy of shared memory in the HTML page; which of its bytes the page can compute */
 	uint32_t bytes;
 	struct record_warp warps[];
 };
 
-/* ---- bytes --------------------------------------------------------------------------------------------------------- */
+/* ---- arrays of bytes ----------------------------------------------------------------------------------------------- */
 
 static uint8_t *reserve(struct bytes *b, size_t n)
 {
@@ -109,7 +109,7 @@ static void put_lanes(struct bytes *b, const uint64_t v[LANES], unsigned bytes, 
 	}
 }
 
-/* ---- which values the page can compute ------------------------------------------------------------------------------- */
+/* ---- which values the HTML page can compute -------------------------------------------------------------------------- */
 
 static uint32_t *known_lanes(struct record_warp *w, const struct trace_code *code, uint32_t depth)
 {
@@ -182,7 +182,7 @@ static struct record_warp *warp_of(struct record *r, const struct trace_event *e
 	return b ? &b->warps[e->s->index] : NULL;
 }
 
-/* Mark registers that the page cannot compute: all when a function starts, and those that receive the results of a call. */
+/* Mark registers that the HTML page cannot compute: all when a function starts, and those that receive the results of a call. */
 static void forget_registers(struct record_warp *w, const struct trace_event *e)
 {
 	uint32_t *lanes = known_lanes(w, e->code, e->depth);
@@ -256,7 +256,7 @@ static bool prediction_holds(const struct record *r, const uint64_t v[LANES], un
 	return true;
 }
 
-/* True if the loaded values equal those in the page's copy of shared memory. */
+/* True if the loaded values equal those in the HTML page's copy of shared memory. */
 static bool loads_known_memory(const struct record_block *b, const struct trace_event *e)
 {
 	const struct lane_accesses *a = &e->access[0];
@@ -300,7 +300,7 @@ static void put_register(struct bytes *b, const void *values, unsigned bytes, ui
 	}
 }
 
-/* Append the values of written registers to `to`, unless the page can compute them.  Returns RECORD_VALUES if values were appended. */
+/* Append the values of written registers to `to`, unless the HTML page can compute them.  Returns RECORD_VALUES if values were appended. */
 static unsigned put_values(struct record *r, struct record_warp *w, const struct trace_event *e, struct bytes *to)
 {
 	uint32_t *lanes = e->row->n_dests && e->on ? known_lanes(w, e->code, e->depth) : NULL;
@@ -342,7 +342,7 @@ static uint64_t word_of(const struct record_block *b, const struct lane_accesses
 	return v;
 }
 
-/* Returns true if the stored words are equal to the source registers, and the page can compute these. */
+/* Returns true if the stored words equal the source registers, and the HTML page can compute these registers. */
 static bool stores_known_registers(struct record *r, struct record_warp *w, const struct trace_event *e, const struct record_row *row,
 				   const struct lane_accesses *a)
 {
@@ -366,7 +366,7 @@ static bool stores_known_registers(struct record *r, struct record_warp *w, cons
 	return at == a->bytes[first_lane(a->lanes)];
 }
 
-/* Copy what the lanes wrote to the page's copy of shared memory.  Returns false if an address is not in shared memory. */
+/* Copy what the lanes wrote to the HTML page's copy of shared memory.  Returns false if an address is not in shared memory. */
 static bool update_shadow(struct record_block *b, const struct trace_event *e, const struct lane_accesses *a)
 {
 	const unsigned n = a->bytes[first_lane(a->lanes)];
@@ -411,7 +411,7 @@ static void put_access(struct record *r, struct record_warp *w, const struct tra
 	}
 }
 
-/* ---- events ---------------------------------------------------------------------------------------------------------- */
+/* ---- recording events ------------------------------------------------------------------------------------------------ */
 
 void gpul_record_event(struct record *r, const struct trace_event *e)
 {

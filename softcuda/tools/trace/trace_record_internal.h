@@ -50,14 +50,14 @@ struct trace_rule {
 	unsigned imm; /* lop3: the truth table (immLut) */
 };
 
-/* Find the rule by which the page can compute the result of an instruction with one result. */
+/* Find the rule by which the HTML page can compute the result of an instruction with one result. */
 void gpul_trace_rule_of(const struct func_code *code, const struct insn *i, struct trace_rule *out);
-/* Apply the rule of an instruction that is about to be executed, in all lanes. */
+/* Compute the results of the instruction in all lanes by its rule, before it is executed. */
 void gpul_trace_predict(const struct warp_state *s, const struct insn *i, uint64_t out[LANES]);
 
 /* ---- trace_record.c ------------------------------------------------------------------------------------------------------- */
 
-struct record_row { /* the data that the record keeps about an executed instruction of a function (a row) */
+struct record_row { /* what the record stores about an instruction (row) of a function */
 	bool executed;
 	struct trace_rule rule;
 	unsigned n_stored; /* number of registers that a store writes to memory */
@@ -68,14 +68,14 @@ struct record {
 	struct bytes stream;
 	unsigned n_warps; /* number of warps that have been numbered so far */
 	unsigned last_warp;
-	bool predicts; /* all instructions are recorded, so that the page can compute all earlier writes */
+	bool predicts; /* no instruction is left out of the record, so the HTML page can compute values from earlier ones */
 	/* the functions, indexed by trace_code.index */
 	struct {
 		const struct trace_code *code;
 		struct record_row *rows;
 	} *functions;
 	unsigned n_functions;
-	uint64_t predicted[LANES]; /* results of the rule for the current instruction, computed before it is executed */
+	uint64_t predicted[LANES]; /* results of the current instruction by the HTML page's rule, computed before it is executed */
 	bool has_predicted;
 };
 

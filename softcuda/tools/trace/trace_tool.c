@@ -1,4 +1,4 @@
-/* trace_tool.c — the tool trace: turns executed instructions into events, and passes them to a sink. */
+/* trace_tool.c — the tool trace: turns executed instructions into events, and passes them to sinks (the writers of the output formats). */
 #include "softcuda/tools/trace/trace_internal.h"
 
 #include <errno.h>

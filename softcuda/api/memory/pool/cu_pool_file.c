@@ -33,7 +33,7 @@ CUresult soft_pool_file_create(struct pool *p)
 {
 	uint64_t wanted = p->max_bytes && p->max_bytes < soft.memory_bytes ? p->max_bytes : soft.memory_bytes;
 	size_t bytes = (size_t)(wanted / VMM_GRANULARITY + 1) * VMM_GRANULARITY * 2 +
-		       TABLE_BYTES; /* twice the size, because gaps between allocations are not filled */
+		       TABLE_BYTES; /* twice the wanted size, because gaps between allocations are not always filled */
 	char name[128];
 	int fd;
 	CUresult r;

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* The two pools of a location and type of memory; never freed. */
+/* The default pool and the current pool of a location and memory type; never freed. */
 struct place {
 	struct place *next;
 	CUmemLocation location;

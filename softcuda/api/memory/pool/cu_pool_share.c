@@ -91,7 +91,7 @@ EXPORT CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *out, void *hand
 	return r;
 }
 
-/* ---- allocations as data ------------------------------------------------------------------------- */
+/* ---- allocations as export data ------------------------------------------------------------------ */
 
 static CUresult add_export_row(struct pool_file *f, struct allocation *a)
 {

@@ -121,7 +121,7 @@ static void describe_fragment(const struct matrix_mods *m, const struct wmma_sha
 /* ---- addresses: base + outer * outer_step + inner * inner_step, where one step is the stride and the other step is 1 ----- */
 
 struct rows_of_matrix {
-	struct insn address; /* address.a: base plus the offset of the lane, which depends on g and t */
+	struct insn address; /* address.a: base plus the offset of the lane, which depends on g = lane / 4 and t = lane % 4 */
 	bool inner_is_unit;  /* elements with consecutive inner coordinates are contiguous in memory */
 	unsigned bits;
 	opref stride;
@@ -198,7 +198,7 @@ static bool element_address(struct decoder *d, struct rows_of_matrix *m, unsigne
 	return true;
 }
 
-/* ---- the accesses ---------------------------------------------------------------------------------------------------- */
+/* ---- wmma.load, wmma.store: loads and stores of the elements --------------------------------------------------------- */
 
 /* Emit a load or store for each element of a register, for elements that are not contiguous in memory. */
 static bool emit_parts(struct decoder *d, struct rows_of_matrix *m, const struct fragment *f, unsigned outer, unsigned inner, bool store,

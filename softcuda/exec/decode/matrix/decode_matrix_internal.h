@@ -16,7 +16,7 @@ void gpul_matrix_mods(const struct decoder *d, struct matrix_mods *out);
 /* Decode a list of at most `most` registers, or one register; *n receives their number. */
 bool gpul_matrix_registers(struct decoder *d, const gpul_ptx_operand *o, unsigned type, bool dest, opref *out, unsigned most, unsigned *n);
 unsigned gpul_matrix_register_type(unsigned type); /* returns the type .b32 or .b64 */
-/* Return the number of registers per lane of operand X (rows 8: Y) of a tile: see matrix_internal.h. */
+/* Return the number of registers per lane of operand X of a tile (rows 16), or of Y (rows 8): see matrix_internal.h. */
 unsigned gpul_matrix_x_registers(unsigned rows, unsigned k, unsigned type);
 
 struct wmma_shape {

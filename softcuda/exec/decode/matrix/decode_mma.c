@@ -49,7 +49,7 @@ bool gpul_matrix_registers(struct decoder *d, const gpul_ptx_operand *o, unsigne
 	return true;
 }
 
-/* ---- the form ---------------------------------------------------------------------------------------------------- */
+/* ---- struct mma_form: types, operation, numbers of registers ----------------------------------------------------- */
 
 static bool is_f8(unsigned type)
 {
@@ -205,7 +205,7 @@ bool gpul_wmma_shape(const struct matrix_mods *m, struct wmma_shape *out)
 	return (m->m == 16 && m->n == 16) || (m->m == 32 && m->n == 8) || out->swapped || out->n_tiles == 1;
 }
 
-/* Set the registers of one tile, which it takes from the register lists of A, B, C and D. */
+/* Set the registers of one tile, taken from the register lists of A, B, C and D. */
 static void set_tile(struct mma_form *f, unsigned tile, const struct wmma_shape *s, const opref *a, const opref *b, const opref *c,
 		     const opref *d)
 {

@@ -59,7 +59,7 @@ static void load_y(const struct warp *w, const struct mma_form *f, const struct 
 	}
 }
 
-/* ---- the accumulators -------------------------------------------------------------------------------------------- */
+/* ---- C and D ----------------------------------------------------------------------------------------------------- */
 
 static void load_sums(const struct warp *w, const struct mma_form *f, const struct mma_tile *t, float c[TILE_COLUMNS][TILE_ROWS])
 {

@@ -19,7 +19,7 @@ static bool read_piece(struct warp_state *s, const struct insn *i, uint32_t at, 
 }
 
 /* Read `rows` rows of A or columns of B, from `first` on; words[r] receives the `pieces` 16-byte pieces of row r, in the order of k.
- * by_column: elements with the same k are contiguous in memory; only 16-bit elements can be stored so. */
+ * by_column: elements with the same k are contiguous in memory; only 16-bit elements can be stored in this way. */
 static bool read_matrix(struct warp_state *s, const struct insn *i, uint64_t descriptor, bool by_column, unsigned first, unsigned rows,
 			unsigned pieces, uint32_t words[][MAX_WGMMA_WORDS])
 {

@@ -4,7 +4,7 @@
 #include "softcuda/exec/run/run_internal.h"
 #include "softcuda/exec/warp/access_internal.h"
 
-/* ---- two elements ---------------------------------------------------------------------------- */
+/* ---- operations on two elements -------------------------------------------------------------- */
 
 typedef float binary(float a, float b);
 
@@ -43,7 +43,7 @@ static inline uint8_t small_op(uint8_t a, uint8_t b, binary *f, const struct sma
 	return (uint8_t)small_from_double((double)x, format, CONVERT_RN, true);
 }
 
-/* ---- whole vectors --------------------------------------------------------------------------- */
+/* ---- operations on vectors ------------------------------------------------------------------- */
 
 /* Load a vector by one move instruction, so that no thread reads only a part of what another thread stores.  With ThreadSanitizer,
  * which does not treat a move of 16 bytes as atomic, 16 bytes take two moves. */

@@ -132,7 +132,7 @@ static inline void store_lane(struct warp *w, const struct insn *i, const opref 
 		} \
 	} while (0)
 
-/* Store the vectors of the active lanes, lower addresses first: see NEXT_ACCESS. */
+/* Store the vectors of the active lanes in ascending order of addresses, because NCCL needs this order (NEXT_ACCESS). */
 static void store_lanes(struct warp *w, const struct insn *i, enum shape shape, struct access *x)
 {
 	const unsigned bytes = store_bytes(i->e), n = i->n ? i->n : 1;

@@ -43,7 +43,7 @@ static void fill_bytes(const struct transfer *t, uint32_t offset, uint32_t bytes
 		move_bytes(t, offset + k, (uint8_t *)&value, t->box.element_bytes, true);
 }
 
-/* ---- rows ------------------------------------------------------------------------------------------------------------ */
+/* ---- rows of the box ------------------------------------------------------------------------------------------------- */
 
 static bool may_access(const struct transfer *t, const struct tensor_row *r, bool write)
 {
