@@ -79,7 +79,7 @@ void gpul_comm_watch_waits(gpul_comm *c)
 	const gpul_comm_report *r = &c->control->report;
 	const uint64_t now = gpul_clock_ns();
 	struct wait_watch *w = &c->waits;
-	const bool answers = w->asked; /* a word that changed before the request may belong to a wait that has ended */
+	const bool answers = w->asked; /* a word that changed before the request may be of a wait that has ended, so it does not count */
 	bool changed = false;
 
 	for (int b = 0; b < GPUL_COMM_MAX_BLOCKS; b++) {
@@ -104,7 +104,7 @@ void gpul_comm_watch_waits(gpul_comm *c)
 			return;
 		gpul_comm_network_report(c);
 	}
-	/* Check the network before replying to the request, so that the requesting rank receives this failure before the reply. */
+	/* Check the network before this rank replies by ANSWERS, so that the asking rank receives a failure before the reply. */
 	if (!atomic_load(&c->failed) &&
 	    gpul_comm_network_undelivered(c, undelivered_ms(c), GPUL_COMM_TIMED_OUT, "a kernel has waited longer than options.timeout_ms"))
 		return;

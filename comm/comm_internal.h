@@ -34,7 +34,7 @@ struct rank_info {
 struct window {
 	gpul_mem *mine; /* this rank's memory; NULL: a free entry */
 	gpul_mem *theirs[GPUL_COMM_MAX_PEERS];
-	bool mapped; /* all ranks have mapped it */
+	bool mapped; /* all ranks have mapped the memory */
 };
 
 /* A choice of algorithm and protocol for calls of up to max_bytes; the last choice of a call also applies to all larger sizes. */
@@ -66,7 +66,7 @@ struct network {
 	gpul_comm_mesh *mesh;       /* connections to ranks on other machines; NULL: no pair of the job needs them */
 	gpul_mem *counters, *slots; /* NULL: no pair of this rank uses the network */
 	bool direct;                /* true: the slots are in device memory (GPU-direct) */
-	char why_staged[80];        /* if the slots are in host memory: the reason */
+	char why_staged[80];        /* reason why the slots are in host memory, if they are */
 	/* Registrations with each NIC: the counters and slots that one other rank may write, registered for that rank only, and the
 	 * slots from which this rank sends. */
 	struct network_regions {
@@ -95,7 +95,7 @@ enum kernel_file {
 /* The hosts of the ranks, for the algorithms tree and two-level. */
 struct comm_hosts {
 	int n;                              /* number of hosts */
-	unsigned ranks_per_host;            /* 0: the hosts have different numbers of ranks */
+	unsigned ranks_per_host;            /* number of ranks on each host; 0: the hosts have different numbers */
 	int32_t order[GPUL_COMM_MAX_PEERS]; /* the ranks, host by host; the ranks of a host are in ascending order */
 	unsigned place;                     /* index of this rank in `order` */
 };
@@ -115,9 +115,9 @@ struct repeated {
 /* The state of blame.c, which reads the words in which each kernel publishes the rank for which it waits. */
 struct wait_watch {
 	uint64_t seen[GPUL_COMM_MAX_BLOCKS], seen_ns[GPUL_COMM_MAX_BLOCKS]; /* the last values of the words, and when they changed */
-	uint64_t gap_ns[2], gaps_ns; /* the longest time between two changes of a word, in the period before gaps_ns and since then */
+	uint64_t gap_ns[2], gaps_ns; /* the longest time between two changes of a word: before gaps_ns, and since gaps_ns */
 	bool asked;                  /* a kernel of some rank has timed out, and that rank has asked which ranks each rank waits for */
-	uint32_t ranks;              /* mask of the ranks for which this rank's kernels have waited since `asked` */
+	uint32_t ranks;              /* mask of the ranks for which this rank's kernels have waited since `asked` was set */
 };
 
 /* The most recent call (enqueue.c). */

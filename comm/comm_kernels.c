@@ -76,7 +76,8 @@ gpul_status gpul_comm_kernels_load(gpul_comm *c, gpul_error *err)
 
 	if (c->interprets || !shares_process(c))
 		return GPUL_OK;
-	c->replay.off = true; /* without graphs, because the driver may also wait for running kernels when it instantiates one */
+	c->replay.off =
+		true; /* no graphs: the driver may wait for running kernels when it instantiates a graph, as when it loads a kernel */
 	for (int id = 0; !st && id < N_KERNELS; id++)
 		if (id != KERNEL_persistent)
 			st = gpul_comm_kernel(c, (enum kernel_id)id, &unused, err);

@@ -187,7 +187,7 @@ void gpul_comm_destroy(gpul_comm *c)
 	(void)c->drv->cuCtxSetCurrent(c->ctx.handle);
 	(void)gpul_comm_persistent_stop(c->persistent, NULL);
 	r = c->drv->cuCtxSynchronize();
-	if (r && c->last.exists) /* cuCtxSynchronize() fails while a stream of the program is captured */
+	if (r && c->last.exists) /* cuCtxSynchronize() fails during a stream capture of the program: wait for the last call only */
 		r = c->drv->cuEventSynchronize(c->last.ended);
 	gpul_comm_unrelax(c, mode);
 	if (!gpul_comm_awaited(c, r, "cuCtxSynchronize()", NULL)) {

@@ -27,7 +27,7 @@ enum { EXPLANATION_MS = 1000, CLOSED_EXPLANATION_MS = 5000, SPIN_NS = 50 * 1000,
        INTERPRETED_WINDOW_SLOTS = 4, RUNS_MS = 450, UNDELIVERED_MS = 1000 };
 /* clang-format on */
 
-/* The offsets, in the counters and in the slots of a pair, of the columns of the drawing above. */
+/* Offsets of the columns of the drawing above, in the counters and in the slots of one pair of ranks. */
 struct network_parts {
 	uint64_t inboxes, outboxes, asks, grants, announced, mirror_inboxes, mirror_outboxes, counter_bytes;
 	uint64_t slots, mirror_slots, slot_bytes;

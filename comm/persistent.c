@@ -213,7 +213,7 @@ gpul_status gpul_comm_persistent_stop(gpul_comm_persistent *p, gpul_error *err)
 
 	if (!p || !p->c->persistent_runs)
 		return GPUL_OK;
-	st = push_item(p, &stop, err); /* after a failure, the abort word ends the kernel */
+	st = push_item(p, &stop, err); /* if this fails because of an earlier failure, the abort word ends the kernel */
 	p->c->persistent_runs = false;
 	st = st ? st : gpul_comm_wait(p->c, p->stream, err);
 	(void)p->c->drv->cuStreamSynchronize(p->stream);

@@ -52,7 +52,7 @@ static const struct choice many_copy[] = {
 	{ MOST, GPUL_COMM_DIRECT, GPUL_COMM_SIMPLE, 32, 512 },
 };
 /* Send and receive through channels in device memory.  LL sends its head as one more pack: 288 threads move the 4 KiB of a block and
- * this pack at once. */
+ * this pack together. */
 /* clang-format off */
 static const struct choice channels[] = {
 	{ 4 << 10, GPUL_COMM_DIRECT, GPUL_COMM_LL, 1, 288 },
@@ -62,7 +62,7 @@ static const struct choice channels[] = {
 	{ MOST, GPUL_COMM_DIRECT, GPUL_COMM_SIMPLE, 32, 512 },
 };
 /* clang-format on */
-/* The same in host memory. */
+/* Send and receive through channels in host memory. */
 static const struct choice host_channels[] = {
 	{ 8 << 10, GPUL_COMM_DIRECT, GPUL_COMM_LL, 1, 256 },
 	{ 256 << 10, GPUL_COMM_DIRECT, GPUL_COMM_LL, 4, 512 },

@@ -20,7 +20,7 @@ struct gpul_kernel {
 	gpul_module *m;
 	const char *name;               /* mangled name; borrowed from the PTX, the table or the driver */
 	const gpul_ptx_func *f;         /* the kernel in the PTX; NULL: machine code */
-	const gpul_kernel_info *info;   /* row of m->table; NULL for PTX, and for a kernel of gpul_kernel_of() */
+	const gpul_kernel_info *info;   /* the kernel's entry in m->table; NULL for PTX, and for a kernel of gpul_kernel_of() */
 	gpul_signature_owned *declared; /* the signature from the declaration alone, which has sizes, but no types */
 	CUkernel handle;                /* set by gpul_kernel_resolve() */
 

@@ -80,7 +80,7 @@ static bool is_copy(const gpul_rdma_op *op)
 	return op->kind == GPUL_RDMA_OP_COPY_OUT || op->kind == GPUL_RDMA_OP_COPY_IN;
 }
 
-/* Execute the pending operations in order; those for which the backend or the copy engine has no room remain for the next turn. */
+/* Execute the pending operations in order; those for which the backend or the copy engine has no room remain for the next call. */
 static gpul_status execute(gpul_rdma_conn *c, gpul_rdma_failure *why)
 {
 	while (c->ops_done < c->n_ops) {
@@ -116,7 +116,7 @@ static gpul_status post_all(gpul_rdma_conn *c, gpul_rdma_failure *why)
 	return st;
 }
 
-/* Make one turn of progress.  New requests are posted before the poll, because the poll may cost a system call. */
+/* Make progress once.  New operations are posted before the poll, because the poll may take long: it may make a system call. */
 static gpul_status turn(gpul_rdma_conn *c, unsigned *n_events, gpul_rdma_failure *why)
 {
 	gpul_status st = post_all(c, why);

@@ -30,7 +30,7 @@ struct gpul_rdma {
 	gpul_rdma_device_info info;
 	gpul_regcache *cache; /* cache of registrations of CPU memory for data; NULL: no cache */
 	gpul_rdma_watch *watch;
-	gpul_rdma_watched *events; /* the entry that watches the device's asynchronous events; NULL: it has none */
+	gpul_rdma_watched *events; /* the entry that watches the device's asynchronous events; NULL: the device has none */
 	pthread_mutex_t lock;      /* protects conns */
 	gpul_rdma_conn *conns;     /* list of the watched connections, which an event of the device may fail */
 };
@@ -44,7 +44,7 @@ struct registration {
 struct gpul_rdma_region {
 	gpul_rdma *r;
 	gpul_rdma_area area;
-	const gpul_region *cached;          /* the cached region that contains it; NULL: the registration is not from the cache */
+	const gpul_region *cached;          /* the cached region that contains the area; NULL: the registration is not from the cache */
 	void *tokens[GPUL_RDMA_MAX_PIECES]; /* the backend's tokens, one for each piece; NULL: none */
 };
 
@@ -66,7 +66,7 @@ struct gpul_rdma_conn {
 	/* Operations that the link has generated, but that the backend has not accepted yet. */
 	gpul_rdma_op ops[OPS_PER_TURN];
 	unsigned n_ops, ops_done;
-	unsigned turns; /* turns of progress until the clock is read again */
+	unsigned turns; /* number of calls of turn() (conn.c) until the clock is read again */
 	uint64_t begun_ns;
 	bool broken; /* the path is broken, and the failure has been sent to the peer */
 

@@ -37,10 +37,11 @@ struct gpul_boot {
 	uint64_t limit_ns;                                         /* deadline from gpul_boot_limit(); BOOT_NEVER: none */
 	int limit_ms, silent_ms;
 	_Atomic bool in_call;
-	gpul_bell bell;   /* wakes the watch thread at each call, failure and change of `waits`, and from the program: gpul_boot_bell() */
+	gpul_bell
+		bell; /* rung at each call, failure and change of `waits`, and by the program (gpul_boot_bell()); wakes the watch thread */
 	_Atomic bool met; /* gpul_boot_open() has succeeded: all ranks have joined the job */
 
-	/* the watch thread, watch.c */
+	/* The state of the watch thread (watch.c): */
 	pthread_t watcher;
 	bool watching;
 	int stop;             /* eventfd: readable when the thread must end */

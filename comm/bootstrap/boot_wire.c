@@ -9,7 +9,7 @@
 
 #include "core/error.h"
 
-/* SCM_MAX_FD of Linux: the most descriptors that a packet can carry */
+/* SCM_MAX_FD of Linux: the maximum number of descriptors that a packet can carry */
 enum { MAX_FDS = 253 };
 
 static const char magic[8] = { 'g', 'p', 'u', 'l', 'b', 'o', 'o', 't' };

@@ -13,7 +13,7 @@
 
 #include "core/clock.h"
 
-/* A thread that sleeps in poll() needs some tens of microseconds to wake up, which would be part of the round trip. */
+/* How long a rank polls before it sleeps in poll(): waking up takes some tens of microseconds, which would lengthen the round trip. */
 enum { SPIN_NS = 200 * 1000 };
 
 /* Return the lowest rank of a host, which takes part in the measurement for the whole host. */

@@ -124,7 +124,7 @@ static bool is_contradiction(const struct meeting *m, const struct boot_packet *
 	return true;
 }
 
-/* Read the HELLO of a connection.  Another program is disconnected.  A rank with a wrong number or size, or of another version,
+/* Read the HELLO of a connection.  If another program sent it, close the connection.  A rank with a wrong number, size or version
  * makes the job fail. */
 static gpul_status greet_guest(struct meeting *m, int i, gpul_error *err)
 {

@@ -35,7 +35,7 @@ typedef enum gpul_roster_kind {
 typedef struct gpul_roster_event {
 	gpul_roster_kind kind;
 	int rank;           /* the rank that died, failed or is stopped */
-	pid_t pid;          /* its process id, in its own pid namespace */
+	pid_t pid;          /* process id of this rank, in its own pid namespace */
 	int culprit;        /* the rank that caused the failure, which may be `rank` itself; -1: unknown */
 	gpul_status status; /* GPUL_RANK_FAILED, GPUL_RANK_STALLED: status and code of the failure */
 	int native;

@@ -21,7 +21,7 @@ struct roster_record {
 struct roster_entry {
 	uint32_t lifeline;      /* lifeline of the rank: a robust futex (core/thread/lifeline.h) */
 	_Atomic uint32_t state; /* a value of roster_state */
-	_Atomic int32_t pid;    /* written by rank 0 when the rank arrives */
+	_Atomic int32_t pid;    /* process id; written by rank 0 when the rank arrives */
 	_Atomic uint32_t call;  /* number of calls of gpul_boot_allgather() etc. that the rank has begun */
 	_Atomic uint64_t heartbeat;
 	_Atomic uint64_t waits; /* see gpul_boot_set_waits() */

@@ -18,7 +18,7 @@ struct gpul_comm_end {
 	unsigned char *slots;     /* slots of the inbox */
 	gpul_comm_outbox *outbox; /* outbox of the sender */
 	uint64_t step;            /* number of the next step */
-	gpul_comm_steps *saved;   /* what is stored of the channel between kernels */
+	gpul_comm_steps *saved;   /* the channel's numbers of steps, which are kept between kernels */
 	int peer;
 };
 
@@ -27,7 +27,7 @@ static __device__ __forceinline__ uint64_t gpul_channel_index(const gpul_comm_vi
 	return (uint64_t)peer * comm->sizes.n_blocks + block;
 }
 
-/* Return comm->steps of a channel, without a load of that pointer. */
+/* Return a channel's entry of comm->steps; computes its address from that of the view, to avoid loading comm->steps. */
 static __device__ __forceinline__ gpul_comm_steps *gpul_channel_steps(const gpul_comm_view *comm, int peer, uint32_t block)
 {
 	return (gpul_comm_steps *)((uint64_t *)(comm + 1) + GPUL_COMM_MAX_BLOCKS) + block * GPUL_COMM_MAX_PEERS + peer;

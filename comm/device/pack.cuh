@@ -49,7 +49,7 @@ static __device__ __forceinline__ void gpul_store_few_words(uint32_t *to, uint4 
 		to[2] = pack.z;
 }
 
-/* Load fewer than 16 bytes: whole aligned words, as in messages of a few elements, then bytes. */
+/* Load fewer than 16 bytes: by words, as far as the address is aligned and words are whole, and the rest by bytes. */
 static __device__ __noinline__ uint4 gpul_load_short(const unsigned char *from, uint32_t n_bytes)
 {
 	const uint32_t n_words = (uintptr_t)from % 4 == 0 ? n_bytes / 4 : 0;

@@ -138,13 +138,13 @@ static __device__ __forceinline__ bool gpul_pass_ll(gpul_prims *p, const unsigne
 /* ---- a head of one pack and a message, in one step ---- */
 
 /* Whether a message and its head fit into one slot.  Then one step carries both: pack 0 is the head, pack i + 1 is pack i of the
- * message.  Otherwise the head is at the same place in a step of its own, so a receiver that expects another size finds it. */
+ * message.  Otherwise the head is also pack 0, but of a step of its own, so a receiver that expects another size finds it. */
 static __device__ __forceinline__ bool gpul_ll_has_room_for_head(const gpul_prims *p, uint64_t n_bytes)
 {
 	return n_bytes + GPUL_PACK_BYTES <= p->comm->sizes.ll_bytes / 2;
 }
 
-/* Load pack i of a head and a message; there is no pack behind the last one. */
+/* Load pack i of a head and a message; packs after the end of the message are zero. */
 static __device__ __forceinline__ uint4 gpul_ll_load_with_head(const gpul_prims *p, const unsigned char *src, uint32_t i, uint64_t n_bytes)
 {
 	const uint64_t at = (uint64_t)i * GPUL_PACK_BYTES;

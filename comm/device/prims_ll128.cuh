@@ -74,7 +74,7 @@ static __device__ __forceinline__ void gpul_ll128_store(const gpul_prims *p, uns
 	gpul_store_words(at + GPUL_COMM_LINE_BYTES, has_flag ? a1 : b0, has_flag ? flag : b1);
 }
 
-/* Load pack i of a buffer.  Bytes beyond the end of the buffer are zero, and so is the pack of a thread that has none. */
+/* Load pack i of a buffer; bytes and whole packs beyond the end of the buffer are zero. */
 static __device__ __forceinline__ uint4 gpul_load_pack_or_zero(const unsigned char *buffer, uint32_t i, uint32_t n_bytes)
 {
 	return i * GPUL_PACK_BYTES < n_bytes ? gpul_load_pack(buffer, i, n_bytes) : make_uint4(0, 0, 0, 0);

@@ -26,9 +26,9 @@ struct gpul_prims {
 	uint64_t first_sent, first_received; /* step numbers at the beginning of the call */
 	uint64_t began_ns;                   /* start time of the call, for the trace */
 	uint64_t credits;                    /* the value of `head` that this thread, or thread 0 in an earlier call, has read last */
-	unsigned char *direct_to;            /* the receiver's output, or NULL; known after the first direct send */
+	unsigned char *direct_to;            /* the output buffer that the receiver has offered; NULL: none; see knows_direct_to */
 	bool knows_direct_to;
-	bool direct_from; /* this rank has offered its output */
+	bool direct_from; /* this rank has offered its output buffer to the sender */
 	bool leave;       /* LL, LL128: this thread has stopped waiting, because the communicator has failed */
 	uint32_t lane;    /* for the trace: 0 to 3, a different number for each gpul_prims of a block */
 };

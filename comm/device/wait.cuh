@@ -81,8 +81,8 @@ static __device__ __forceinline__ bool gpul_comm_give_up(gpul_comm_spin *w)
 	return ++w->polls % GPUL_COMM_LEAST_POLLS == 0 && gpul_comm_check(w);
 }
 
-/* A barrier for the first n_threads threads that reach it.  Returns, to all of them, whether `leave` is set in any of them: all make the
- * same decision, so no thread waits at a barrier for one that has left.  Barrier 0 with all threads is that of __syncthreads(). */
+/* A barrier for the first n_threads threads that reach it.  Returns to all of them whether `leave` is set in any of them.  So all
+ * threads decide the same, and none waits at a barrier for a thread that has left.  Barrier 0 with all threads is __syncthreads(). */
 static __device__ __forceinline__ bool gpul_comm_any_leaves_of(uint32_t barrier, uint32_t n_threads, bool leave)
 {
 	uint32_t n_leaving;

@@ -64,7 +64,7 @@ static __device__ __forceinline__ void gpul_store_words(void *at, uint64_t a, ui
 	asm volatile("st.relaxed.sys.global.v2.u64 [%0], {%1, %2};" ::"l"(at), "l"(a), "l"(b) : "memory");
 }
 
-/* gpul_load_words() as an acquire, and gpul_store_words() as a release. */
+/* Like gpul_load_words() and gpul_store_words(), but with acquire and release ordering. */
 static __device__ __forceinline__ void gpul_load_words_acquire(const void *at, uint64_t *a, uint64_t *b)
 {
 	asm volatile("ld.acquire.sys.global.v2.u64 {%0, %1}, [%2];" : "=l"(*a), "=l"(*b) : "l"(at) : "memory");

@@ -2,8 +2,8 @@
  *
  *     root   send ──> scratch of 1, 2, 3 ──> their recv
  *
- * The other ranks send nothing but their greeting, for which the root waits: it must not begin the
- * call after the next one before they have read their scratch. */
+ * The other ranks send nothing but their greeting, for which the root waits: calls n and n + 2 use the same half of the scratch, so
+ * the root must not begin call n + 2 before the other ranks have read the data of call n. */
 #ifndef GPULOAD_COMM_KERNELS_ONESHOT_BROADCAST_CUH
 #define GPULOAD_COMM_KERNELS_ONESHOT_BROADCAST_CUH
 

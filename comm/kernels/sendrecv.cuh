@@ -43,7 +43,7 @@ static __device__ bool gpul_send_part(const gpul_comm_view *comm, const gpul_com
 	const uint4 head = gpul_head(&p);
 
 	if (PROTO != GPUL_COMM_SIMPLE)
-		(void)gpul_send<PROTO>(&p, (const unsigned char *)&head, sizeof head); /* always returns false */
+		(void)gpul_send<PROTO>(&p, (const unsigned char *)&head, sizeof head); /* in LL and LL128 always false */
 	return gpul_direct_send<PROTO>(&p, from, n_bytes, part.begin) || gpul_prims_close(&p);
 }
 

@@ -29,7 +29,7 @@
 
 struct gpul_twolevel {
 	gpul_prims inside, across;
-	uint32_t n_hosts, n_local; /* the numbers H and G of the drawing; both are at least 2 */
+	uint32_t n_hosts, n_local; /* number of hosts, and of ranks on each host (H and G of the drawing above); both are at least 2 */
 	uint32_t host, local;      /* host and local index of this rank */
 	const unsigned char *send;
 	unsigned char *recv;
@@ -67,7 +67,7 @@ static __device__ __forceinline__ void gpul_twolevel_open(gpul_twolevel *t, cons
 		gpul_prims_receive_at<PROTO>(&t->across, work->recv_window, work->recv_offset);
 }
 
-/* Return the range of chunk (l, h); h is taken modulo the number of hosts. */
+/* Return the range of chunk h of part l; h is taken modulo the number of hosts. */
 static __device__ __forceinline__ gpul_part gpul_twolevel_chunk(const gpul_twolevel *t, const gpul_ring_round *r, uint32_t l, uint32_t h)
 {
 	return gpul_ring_chunk(r, l * t->n_hosts + h % t->n_hosts);

@@ -6,8 +6,8 @@
 
 struct sender {
 	unsigned first, n; /* index of the first waiting message in the sender's ring, and the number of waiting messages */
-	uint64_t message;  /* number of the sender's request for that message */
-	uint64_t offset;   /* bytes of that message that have been granted so far */
+	uint64_t message;  /* number of the sender's request for its first waiting message */
+	uint64_t offset;   /* bytes of the first waiting message that have been granted so far */
 	uint64_t held;     /* credits of the sender: bytes that have been granted and have not arrived */
 	uint64_t start;    /* virtual time at which the sender's next grant starts */
 	uint64_t since_ns; /* since when the sender has held credits without returning any */

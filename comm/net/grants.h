@@ -38,7 +38,7 @@ typedef struct gpul_comm_grants gpul_comm_grants; /* defined in grants.c */
 
 typedef struct gpul_comm_grants_desc {
 	unsigned n_routes, n_blocks; /* at least 1 */
-	uint32_t slot_bytes;         /* bytes of a granted step, at least 1 */
+	uint32_t slot_bytes;         /* size of a slot, at least 1; a granted step counts as this many bytes */
 	uint64_t window_bytes;       /* limit of the bytes in flight to this receiver; a smaller value than two slots counts as two slots */
 	uint64_t late_ns;            /* see gpul_admission_desc */
 } gpul_comm_grants_desc;
@@ -64,7 +64,7 @@ void gpul_comm_grants_destroy(gpul_comm_grants *g); /* accepts NULL */
 void gpul_comm_grants_arrived(gpul_comm_grants *g, unsigned route, unsigned block, uint64_t tail);
 bool gpul_comm_grants_watches(const gpul_comm_grants *g, unsigned route, unsigned block);
 
-/* Report the word with which a sender requests the steps of a channel before `asked`.  A word that has not changed has no effect. */
+/* Report that a sender requests all steps of a channel below `asked`.  The value that was reported last has no effect. */
 void gpul_comm_grants_requested(gpul_comm_grants *g, unsigned route, unsigned block, uint64_t asked);
 /* Return the last value of `asked` that was reported for a channel. */
 uint64_t gpul_comm_grants_requested_for(const gpul_comm_grants *g, unsigned route, unsigned block);

@@ -370,8 +370,8 @@ static gpul_status try_pair(gpul_comm_mesh *m, int r, unsigned i, int limit_ms, 
 	return st;
 }
 
-/* Explain why a pair is not connected. last: the error of the last slice.  It may concern another program, and gives the
- * length of the slice, so its text is quoted after the time of the whole wait. */
+/* Explain why a pair of ranks is not connected. last: the error of the last slice.  If its text contains a time, that is the length
+ * of the slice, so the message begins with the time of the whole wait. */
 static gpul_status fail_late(const gpul_comm_mesh *m, int r, uint64_t begun_ns, const gpul_error *last, gpul_error *why)
 {
 	const char *refused = strstr(last->text, "; refused ");

@@ -16,8 +16,8 @@
 #include "core/thread/thread.h"
 
 enum {
-	FLIGHTS = 512,
-	FLIGHTS_MASK = FLIGHTS - 1, /* limit of the puts in flight on one connection; less than GPUL_RDMA_REQUESTS */
+	FLIGHTS = 512, /* limit of the puts in flight on one connection; less than GPUL_RDMA_REQUESTS */
+	FLIGHTS_MASK = FLIGHTS - 1,
 	SHORTEST_SLEEP_NS = 5000,
 	LONGEST_SLEEP_NS = 200 * 1000,
 	QUIET_PERIOD_MS = 150,
@@ -28,8 +28,8 @@ _Static_assert((int)FLIGHTS < (int)GPUL_RDMA_REQUESTS, "the proxy's ring has few
 
 /* What the proxy has already put for a channel, in both directions. */
 struct channel {
-	uint64_t sent, asked; /* steps that were put to the other rank; steps for which this rank has requested grants */
-	/* steps from the other rank for which credits were put back, and for which grants were put */
+	uint64_t sent, asked; /* number of steps put to the other rank, and of steps for which this rank has requested grants */
+	/* number of the other rank's steps for which this rank has put credits, and for which it has put grants */
 	uint64_t credited, granted;
 };
 

@@ -81,7 +81,7 @@ typedef struct gpul_comm_proxy_desc {
 	gpul_bell *bell;
 	const gpul_driver *drv; /* driver of the slots in device memory; NULL: all slots are in host memory */
 	CUcontext gpu;          /* context of drv; made current on the thread */
-	/* Called once for each connection that fails, on the proxy's thread.  conn: the first_block of its route. */
+	/* Called once for each connection that fails, on the proxy's thread.  conn: first_block of the failed route. */
 	void (*failed)(void *context, int rank, unsigned conn, const gpul_rdma_failure *why);
 	void *context;
 } gpul_comm_proxy_desc;

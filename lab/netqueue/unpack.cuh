@@ -110,8 +110,8 @@ struct gpul_netqueue_reader {
 	uint64_t written, abort;        /* the control words `written` and `abort`, as last read */
 	uint64_t start_ns;              /* time of the first check in the current wait; 0: no check yet */
 	uint64_t n_pieces, n_bytes;     /* this lane's number of pieces and bytes */
-	uint64_t n_batches, n_finished; /* number of batches that the reader has filled, and that the copiers have finished */
-	/* number of batches that were reported in done[], and number of entries that the copiers have finished */
+	uint64_t n_batches, n_finished; /* number of batches that the reader has filled, and number that the copiers have finished */
+	/* number of batches reported to the CPU in done[], and number of entries that the copiers have finished */
 	uint64_t n_told, finished;
 	uint32_t n_copiers, polls;
 };
@@ -312,7 +312,7 @@ static __device__ __forceinline__ void gpul_netqueue_read(const gpul_netqueue_vi
 		r.n_batches += !leave;
 		if (lane == 0 && !leave)
 			b->taken = r.taken;
-		__syncwarp(); /* all lanes have written their pieces into the batch */
+		__syncwarp(); /* wait until all lanes have written their pieces into the batch */
 		if (lane == 0)
 			gpul_netqueue_show(leave ? &s->leave : &s->n_filled, leave ? 1 : (uint32_t)r.n_batches);
 	}
@@ -377,7 +377,7 @@ static __device__ __forceinline__ void gpul_netqueue_copy_batches(gpul_netqueue_
 		const uint32_t b = n % GPUL_NETQUEUE_BATCHES;
 
 		first = gpul_netqueue_copy_batch(&s->batches[b], first, n_copiers, lane);
-		__syncwarp(); /* all lanes have loaded their bytes of the batch */
+		__syncwarp(); /* wait until all lanes have loaded their bytes of the batch */
 		if (lane == 0)
 			asm volatile("red.release.cta.shared.add.u32 [%0], 1;" ::"r"((uint32_t)__cvta_generic_to_shared(&s->n_finished[b]))
 				     : "memory");

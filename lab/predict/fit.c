@@ -1,6 +1,6 @@
 /* fit.c — fits the costs of a protocol to measured calls: a simplex search (Nelder-Mead) minimises the error.
  *
- * The unknowns o, L, g, G and C are positive and differ by orders of magnitude, so the search uses their logarithms. */
+ * The unknowns, the five costs in put_costs(), are positive and differ by orders of magnitude, so the search uses their logarithms. */
 #include <math.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
-/* predict.c — a formula for each algorithm; docs/comm-plan.md derives them.
+/* predict.c — a formula for each algorithm; docs/comm-plan.md derives them, and explains their symbols.
  *
- * Its symbols: n ranks, H hosts of G ranks, m bytes; b(x) = g + x G is the busy time of a step of x bytes, a(x) = b(x) + x C the busy
- * time of a step that also reduces; r is the factor by which shared cores lengthen busy times. */
+ * busy() is its b(x) = g + x G, the time for which a step of x bytes keeps a rank busy; busy_adding() is its a(x) = b(x) + x C, the
+ * same for a step that also reduces.  stretch is its r: the factor by which shared cores lengthen these times. */
 #include "lab/predict/predict.h"
 
 #include <math.h>
@@ -16,9 +16,9 @@ enum { RING_SLOTS = 2, TREE_CHUNKS = 8, TREE_LEAST_CHUNK = 4 << 10, TREE_LEAST_S
 struct problem {
 	const gpul_comm_machine *m;
 	const gpul_comm_costs *inside, *across;
-	double n, hosts, local; /* n: ranks; H: hosts; G: ranks of each host, except that the last host may have fewer */
-	double stretch;         /* r: the factor by which ranks that share cores lengthen busy times */
-	double step_bytes;      /* S: maximum size of a step in bytes */
+	double n, hosts, local; /* number of ranks, of hosts, and of ranks on each host (the last host may have fewer) */
+	double stretch;         /* factor by which ranks that share cores lengthen busy times */
+	double step_bytes;      /* maximum size of a step in bytes */
 	gpul_comm_proto proto;
 };
 
@@ -122,10 +122,11 @@ static double ring(const struct problem *p, const struct gpul_comm_call_info *ca
 	return rounds * (p->n - 1) * (adding + copying);
 }
 
-/* Return the time of a chain with n - 1 edges, of which H - 1 are between hosts.  The data is cut into slices, which are pipelined. */
+/* Return the time of a pipelined broadcast along a chain of all ranks, in slices; hosts - 1 edges of the chain are between hosts. */
 static double chain(const struct problem *p, double bytes)
 {
-	const double s = fmin(bytes, p->step_bytes), slices = s > 0 ? bytes / s : 1; /* the last slice may be a fraction */
+	const double s = fmin(bytes, p->step_bytes),
+		     slices = s > 0 ? bytes / s : 1; /* not rounded up, because the last slice may be smaller */
 	const double inside = p->inside->latency_us + busy(p->inside, s);
 	const double across = p->hosts > 1 ? p->across->latency_us + busy(p->across, s) : 0;
 	const double slowest = fmax(p->local > 1 ? busy(p->inside, s) : 0, p->hosts > 1 ? busy(p->across, s) : 0);
@@ -181,18 +182,18 @@ static double trees(const struct problem *p, double bytes)
 {
 	const double least = p->proto == GPUL_COMM_SIMPLE ? TREE_LEAST_SIMPLE : TREE_LEAST_CHUNK, half = bytes / 2;
 	const double most = fmin(p->step_bytes / 2, fmax(half / TREE_CHUNKS, least)), chunk = fmin(half, most);
-	const double chunks = chunk > 0 ? half / chunk : 1; /* the last chunk may be a fraction */
+	const double chunks = chunk > 0 ? half / chunk : 1; /* not rounded up, because the last chunk may be smaller */
 	const double inside = p->local > 1 ? tree_busy(p, p->inside, chunk) : 0, across = p->hosts > 1 ? tree_busy(p, p->across, chunk) : 0;
 	const double us = slowest_path(p, chunk) + (chunks - 1) * fmax(inside, across);
 
-	/* If ranks share cores: the work of all steps of both trees on the cores of a host, with 3 steps for each rank and chunk,
-	 * one of which reduces.  A tree has half of the blocks, and so half of the work of a gap. */
+	/* If ranks share cores, the steps of both trees take at least the time that a host's cores need for all of them: in each tree
+	 * 3 steps for each rank and chunk, one of which reduces.  A tree has half of the blocks, so a step has half of gap_us. */
 	return p->stretch > 1 ? fmax(us, p->stretch * chunks *
 						 (4 * busy(p->inside, chunk) + 2 * busy_adding(p->inside, chunk) - 3 * p->inside->gap_us))
 			      : us;
 }
 
-/* ---- memory of all ranks ------------------------------------------------------------------------------------------------ */
+/* ---- one-shot and direct: each rank accesses the memory of the others --------------------------------------------------- */
 
 static double one_shot(const struct problem *p, gpul_comm_call call, double bytes)
 {
@@ -231,7 +232,7 @@ static double direct(const struct problem *p, gpul_comm_call call, double bytes)
 	       p->stretch * ((info->reduces ? busy_adding(p->inside, share) : 0) + (info->sends_parts ? 0 : busy(p->inside, share)));
 }
 
-/* ---- all of them ---------------------------------------------------------------------------------------------------------- */
+/* ---- any algorithm -------------------------------------------------------------------------------------------------------- */
 
 static double time_of(const struct problem *p, gpul_comm_call call, gpul_comm_algo algo, double bytes)
 {

@@ -123,12 +123,12 @@ struct stream {
 	gpul_sparse_contribution contribution;
 	bool waits; /* the contribution has not been sent yet */
 	struct arrival arrivals[2];
-	uint32_t n_puts[2]; /* number of puts in flight that read the heads */
+	uint32_t n_puts[2]; /* number of puts in flight of contributions: in even rounds, and in odd rounds */
 };
 
 struct slot {
 	gpul_sparse_aggregator aggregator;
-	uint32_t n_puts[2]; /* number of puts in flight that read the sums */
+	uint32_t n_puts[2]; /* number of puts in flight of results: in even rounds, and in odd rounds */
 };
 
 struct link {
@@ -186,7 +186,7 @@ struct gpul_comm_sparse {
 	struct slot slots[MOST_SLOTS];
 	uint32_t n_items, n_launched; /* number of items to scatter, and how many of these a launched kernel handles */
 	uint64_t batch, batches_done; /* number of scatter kernels launched and completed in all calls */
-	uint64_t n_events;            /* incremented by each progress of the call; when it changes, the time-out starts again */
+	uint64_t n_events;            /* incremented whenever the call makes progress, which restarts the time-out */
 	struct {
 		uint64_t n_events, since_ns;
 		uint32_t turns;

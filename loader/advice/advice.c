@@ -77,7 +77,7 @@ static const char *find_missing_symbol(const char *line, const char **name)
 			continue;
 		*name = at + strlen(missing_symbol[i]);
 		while (strncmp(*name, o->prefix, strlen(o->prefix)))
-			o++; /* ends at the last row, whose prefix matches every name */
+			o++; /* the loop ends at the last entry, whose empty prefix matches every name */
 		return o->advice;
 	}
 	return NULL;

@@ -13,7 +13,7 @@
 
 struct names { /* names of kernels that other files may refer to */
 	GPUL_ARRAY(char *) list;
-	bool linked; /* true: kernels of loadable images; false: of images that must be linked first */
+	bool linked; /* true: kernels in loadable images; false: kernels in images that must be linked first */
 };
 
 static void free_names(struct names *names)

@@ -17,11 +17,11 @@ struct gpul_known_table {
 	size_t n;
 };
 
-extern const struct gpul_known_table gpul_known_ptx, gpul_known_ptxas;      /* ptxas, and the JIT compilers that contain ptxas */
-extern const struct gpul_known_table gpul_known_compilers, gpul_known_nvcc; /* nvcc, the programs that it starts, and NVRTC */
-extern const struct gpul_known_table gpul_known_link, gpul_known_nvlink;    /* nvlink, nvJitLink, host linkers, the dynamic loader */
+extern const struct gpul_known_table gpul_known_ptx, gpul_known_ptxas; /* messages of ptxas, and of the JIT compilers that contain it */
+extern const struct gpul_known_table gpul_known_compilers, gpul_known_nvcc; /* of nvcc, of the programs that it starts, and of NVRTC */
+extern const struct gpul_known_table gpul_known_link, gpul_known_nvlink;    /* of nvlink, nvJitLink, host linkers and the dynamic loader */
 extern const struct gpul_known_table gpul_known_nccl, gpul_known_nccl_warning;
-extern const struct gpul_known_table gpul_known_python; /* PyTorch, CuPy, Numba, CMake, drivers, containers */
+extern const struct gpul_known_table gpul_known_python; /* of PyTorch, CuPy, Numba, CMake, drivers and containers */
 
 /* Return the advice on a CUDA driver or runtime error that a line contains by name or text; NULL: none. */
 const char *gpul_known_cuda_error(const char *line);

@@ -40,7 +40,7 @@ static void last_identifier(const char *wanted, char *out, size_t out_bytes)
 	size_t n = strcspn(wanted, "<(");
 	size_t from = n;
 
-	if (n == 0 || strchr(wanted, ' ')) { /* the name has no such identifier, as in "(anonymous namespace)::f" or "void f<int>" */
+	if (n == 0 || strchr(wanted, ' ')) { /* no identifier is in all mangled names, as for "(anonymous namespace)::f" or "void f<int>" */
 		*out = '\0';
 		return;
 	}
@@ -173,9 +173,9 @@ static gpul_status search_inputs(gpul_choice *c, struct search *s, gpul_origin o
 
 struct counts {
 	size_t images, units;
-	size_t loadable;  /* selected images that can be loaded without a link */
-	size_t linkable;  /* images to be linked */
-	size_t lto;       /* images to be linked that are LTO code: their kernels cannot be listed */
+	size_t loadable;  /* number of selected images that can be loaded without a link */
+	size_t linkable;  /* number of images to be linked */
+	size_t lto;       /* number of images to be linked that are LTO code, whose kernels cannot be listed */
 	gpul_chosen only; /* the last loadable image */
 };
 

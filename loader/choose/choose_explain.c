@@ -11,7 +11,7 @@
 #include "core/demangle.h"
 #include "loader/names/names.h"
 
-/* ---- every image ---------------------------------------------------------------------- */
+/* ---- options->explain: a line for each image ------------------------------------------ */
 
 __attribute__((format(printf, 2, 3))) static void report(const gpul_load_options *o, const char *fmt, ...)
 {

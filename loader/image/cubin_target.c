@@ -3,7 +3,7 @@
 #include "loader/image/images.h"
 
 #define ACCELERATORS    0x800 /* bit of e_flags in the older ABI: the target has the suffix "a", such as sm_90a */
-#define ACCELERATORS_12 0x8   /* the same in ABI version 8, as CUDA 12 wrote it for sm_100 and later */
+#define ACCELERATORS_12 0x8   /* bit of e_flags with the same meaning in ABI version 8, as CUDA 12 wrote it for sm_100 and later */
 #define FAMILIES_FROM   100   /* the first SM with the suffix "f" */
 #define COMPAT_SPECIFIC 9     /* attribute of .nv.compat; value 1: the target has the suffix "a" */
 

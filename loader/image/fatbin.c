@@ -172,7 +172,7 @@ static void fill_image(const gpul_walk *w, gpul_image *image, const unsigned cha
 	image->bytes = e->compressed_bytes ? e->unpacked_bytes : padded;
 	if (image->kind != GPUL_IMAGE_CUBIN)
 		read_options(w, image, entry, e);
-	if (image->kind == GPUL_IMAGE_PTX && !e->compressed_bytes) { /* zeros pad the text */
+	if (image->kind == GPUL_IMAGE_PTX && !e->compressed_bytes) { /* the zeros after the text are padding */
 		image->bytes = image->stored_bytes = strnlen(payload, padded);
 		image->ended = image->bytes < padded;
 	}

@@ -19,7 +19,7 @@ typedef struct fatbin_entry {
 	uint32_t header_bytes;
 	uint64_t padded_bytes;
 	uint32_t compressed_bytes; /* 0: stored without compression */
-	uint32_t options_at;       /* from the entry's start: {u32 offset, bytes}; 0: none */
+	uint32_t options_at;       /* where in the entry {u32 offset, bytes} of the options are; 0: no options */
 	uint16_t minor, major;     /* version of the PTX language, or of the cubin's ABI */
 	uint32_t arch;
 	uint32_t ident_at, ident_bytes;

@@ -131,7 +131,7 @@ static gpul_status add_segments(const gpul_walk *w, host_elf *e, size_t n)
 	return GPUL_OK;
 }
 
-/* False if the section table is beyond the end of the file.  Checked first, because libelf treats such a file as stripped. */
+/* False if the section table is beyond the end of the file.  libelf does not report this: it treats such a file as stripped. */
 static bool sections_are_inside(gpul_span s)
 {
 	Elf64_Ehdr h;

@@ -19,7 +19,7 @@
 #include "loader/image/source.h"
 #include "loader/image/images.h"
 
-#define GPUL_MAX_CONTAINERS 8 /* levels of archives in archives */
+#define GPUL_MAX_CONTAINERS 8 /* maximum depth of archives in archives */
 
 /* Messages about a damaged file end with this advice to the user. */
 #define GPUL_AGAIN "; copy or build the file again"
@@ -58,7 +58,7 @@ typedef struct gpul_walk {
 	const gpul_progress *progress; /* NULL: no reports */
 	gpul_span file;                /* the whole file, from which offsets count; for a member of a thin archive,
 				* the member's own file */
-	gpul_place here;               /* the current place; its strings may be temporary, so the list gets copies of them */
+	gpul_place here;               /* where this content is (member, section); the strings may be temporary, so the list copies them */
 	gpul_file source;              /* mapping of `file`; all zeros if it is in the caller's memory */
 	unsigned depth;                /* number of containers around this content: archives, offload binaries */
 	gpul_origin origin;
@@ -81,9 +81,9 @@ gpul_status gpul_walk_elf(const gpul_walk *w, gpul_span elf);
 gpul_status gpul_walk_cubin(const gpul_walk *w, gpul_span cubin);
 gpul_status gpul_walk_ptx(const gpul_walk *w, gpul_span text);
 gpul_status gpul_walk_offload(const gpul_walk *w, gpul_span binaries);
-/* Reads the fatbin at the start of the span; *taken is set to its length. */
+/* Read the fatbin at the start of the span; *taken is set to its length. */
 gpul_status gpul_walk_fatbin(const gpul_walk *w, gpul_span s, size_t *taken);
-/* Reads a span that contains only fatbins, with zeros between them; a damaged fatbin is left out. */
+/* Read a span that contains only fatbins, with zeros between them; a damaged fatbin is left out. */
 gpul_status gpul_walk_fatbins(const gpul_walk *w, gpul_span s);
 /* Search arbitrary data for fatbins and cubins that start in [from, to) and are complete and valid.
  *

@@ -42,7 +42,7 @@ static bool same_string(const char *a, const char *b)
 	return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
-/* Find the row of places[] that describes the walk's current place (usually the last row), or append it. */
+/* Find the element of list->places that equals w->here (usually the last element), or append it. */
 static bool find_place(const gpul_walk *w, uint32_t *row)
 {
 	gpul_images *list = w->list;

@@ -17,15 +17,15 @@
 #define HAS_AVX2() __builtin_cpu_supports("avx2")
 #endif
 
-#define LINE  128  /* bytes that are tested at once */
-#define AHEAD 4096 /* bytes to prefetch ahead */
+#define LINE  128  /* number of bytes that are tested together */
+#define AHEAD 4096 /* distance in bytes between a read and the prefetch that precedes it */
 #define NONE  SIZE_MAX
 
 typedef unsigned char lane __attribute__((vector_size(32)));
 
 #define INLINE static inline __attribute__((always_inline)) /* inlined into each version below, which is compiled for one instruction set */
 
-/* True if the first two bytes of a magic number are in the line at p; reads one byte after the line. */
+/* True if the first two bytes of a magic number are in the LINE bytes at p; also reads the byte after them. */
 INLINE bool is_suspect(const unsigned char *p)
 {
 	lane any = { 0 }, v, w;
@@ -59,7 +59,7 @@ static size_t find_exactly(const unsigned char *bytes, size_t n, size_t from, si
 
 INLINE size_t find_magic_in(const unsigned char *bytes, size_t n, size_t from, size_t to)
 {
-	size_t most = to < n ? to : n ? n - 1 : 0; /* leave one byte, because is_suspect() reads one byte after the line */
+	size_t most = to < n ? to : n ? n - 1 : 0; /* leave one byte, because is_suspect() reads LINE + 1 bytes */
 	size_t half = most > from ? (most - from) / 2 / LINE * LINE : 0, second = NONE, found;
 
 	for (size_t i = from; i < from + half; i += LINE) {

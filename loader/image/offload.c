@@ -20,7 +20,7 @@ typedef struct offload_header {
 	uint32_t version;
 	uint64_t bytes; /* length of this offload binary */
 	uint64_t entries_at;
-	uint64_t n_entries; /* version 1: the size of the entry */
+	uint64_t n_entries; /* in version 1: the size of the only entry instead */
 } offload_header;
 _Static_assert(sizeof(offload_header) == 32, "as in the file");
 

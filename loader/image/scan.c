@@ -4,7 +4,7 @@
  * programs that handle fatbins. */
 #include "loader/image/images_internal.h"
 
-/* In bytes.  Fatbins often follow each other, so the first step of a search is short; the following steps grow. */
+/* Sizes in bytes.  Fatbins often follow each other, so the first step of a search is short; the following steps grow. */
 #define MAX_ALIGN  ((size_t)64)
 #define FIRST_STEP ((size_t)256)
 #define MAX_STEP   ((size_t)1 << 20)

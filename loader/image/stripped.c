@@ -21,7 +21,7 @@ typedef struct found {   /* the data field of a wrapper */
 typedef struct wrappers {
 	const gpul_loaded *loaded;
 	size_t n_loaded;
-	GPUL_ARRAY(found) found; /* ordered by field, because segments are ordered */
+	GPUL_ARRAY(found) found; /* sorted by .field, because the segments are sorted by address */
 } wrappers;
 
 /* Return where the n bytes at an address of the loaded program are in the file; NULL: they are not in the file. */

@@ -59,7 +59,7 @@ static bool is_name(const struct word *w, const char *name, struct word *rest)
 	return true;
 }
 
-/* Find the row of an option ("-O2", "--opt-level=2", "-maxrregcount"); *value is set to the rest of the word. */
+/* Find the table row of an option ("-O2", "--opt-level=2", "-maxrregcount"); *value is set to the rest of the word. */
 static const struct row *find_row(struct word w, struct word *value)
 {
 	if (w.n < 2 || *w.at != '-')

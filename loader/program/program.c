@@ -76,7 +76,7 @@ static char *list_files(char *rule, const char *copy)
 
 		at += strspn(at, " \t\r\n");
 		for (; *at && !strchr(" \t\r\n", *at) && n + 1 < sizeof word; at++) {
-			if (at[0] == '\\' && at[1] == ' ') /* a space in a name */
+			if (at[0] == '\\' && at[1] == ' ') /* an escaped space in a file name */
 				at++;
 			word[n++] = *at;
 		}

@@ -47,7 +47,7 @@ static bool find_in_wheels(char path[GPUL_PROGRAM_PATH_BYTES])
 {
 	char folder[PATH_MAX];
 
-	/* Layouts: a build folder; an installed program; an installed library. */
+	/* the three paths are those for a build folder, for an installed program, and for an installed library */
 	if (gpul_own_folder(folder, sizeof folder) && (try_file(path, folder, "/cuda-wheels/bin/nvcc", X_OK) ||
 						       try_file(path, folder, "/../lib/gpuload/cuda-wheels/bin/nvcc", X_OK) ||
 						       try_file(path, folder, "/gpuload/cuda-wheels/bin/nvcc", X_OK)))
@@ -80,7 +80,7 @@ bool gpul_program_find_runtime(char path[GPUL_PROGRAM_PATH_BYTES])
 	if (chosen && *chosen)
 		return try_file(path, chosen, "", R_OK);
 	if (gpul_own_folder(folder, sizeof folder)) {
-		/* Layouts: a build folder or an installed library; an installed program. */
+		/* In a build, or for an installed library, the file is in `folder`; for an installed program, it is in ../lib. */
 		if (try_file(path, folder, name, R_OK) || try_file(path, folder, "/../lib/libgpuload-rt.a", R_OK))
 			return true;
 	}

@@ -26,7 +26,7 @@ enum absval_flag {
 	AV_LOADED = 1 << 9,      /* loaded from memory */
 	AV_OPAQUE = 1 << 10,     /* result of an operation that the analysis does not model */
 	AV_EXTERNAL = 1 << 11,   /* returned by a function outside the module */
-	AV_NOT_UNIQUE = 1 << 12, /* divided or masked, so that several threads have the same value */
+	AV_NOT_UNIQUE = 1 << 12, /* the value was divided or masked, so several threads may have the same value */
 	AV_NEGATIVE = 1 << 13,   /* a constant was subtracted: a[i - 1] */
 };
 #define AV_INDEX   (AV_TID | AV_OUTER)

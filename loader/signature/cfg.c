@@ -35,7 +35,7 @@ static void count_edge(gpul_cfg *b, uint32_t from, uint32_t to)
 	b->first_pred[to + 1]++;
 }
 
-/* Write a predecessor in a block's rows, from the last row to the first, so that first_pred is the first row at the end. */
+/* Store a predecessor.  A block's range in preds is filled from its end, so that first_pred[to + 1] is its start when it is full. */
 static void write_edge(gpul_cfg *b, uint32_t from, uint32_t to)
 {
 	b->preds[--b->first_pred[to + 1]] = from;
@@ -85,8 +85,8 @@ bool gpul_cfg_open(const gpul_ptx_func *f, gpul_cfg *out)
 		goto close;
 	if (f->n_insts)
 		number_blocks(f, &b);
-	/* Element i + 1 counts the predecessors of block i, and a prefix sum turns the counts into the ends of the rows.  One more
-	 * element, which is not used later, is allocated. */
+	/* Element i + 1 first counts the predecessors of block i; the prefix sum then makes it the end of their range in preds.  One
+	 * more element, which is not used later, is allocated. */
 	b.first_pred = calloc((size_t)b.n_blocks + 2, sizeof *b.first_pred);
 	if (!b.first_pred)
 		goto close;
@@ -98,7 +98,7 @@ bool gpul_cfg_open(const gpul_ptx_func *f, gpul_cfg *out)
 		goto close;
 	b.first_pred[b.n_blocks + 1] = b.first_pred[b.n_blocks];
 	visit_edges(f, &b, write_edge);
-	for (uint32_t i = 0; i <= b.n_blocks; i++) /* element i + 1 now contains the first row of block i: move it to element i */
+	for (uint32_t i = 0; i <= b.n_blocks; i++) /* element i + 1 is now the start of block i's range: move it to element i */
 		b.first_pred[i] = b.first_pred[i + 1];
 	*out = b;
 	return true;

@@ -18,7 +18,7 @@
 /* A leaf: a kernel parameter or, if that is a struct, a member of it, as the code loads it. */
 typedef struct gpul_leaf {
 	uint32_t param;         /* index of the parameter */
-	uint32_t offset, bytes; /* position in the parameter */
+	uint32_t offset, bytes; /* offset and size of the leaf in the parameter, in bytes */
 	uint32_t node;
 	uint16_t type; /* gpul_ptx_mod, as declared or as loaded */
 	bool ptr;      /* declared as a pointer (.ptr) */
@@ -41,7 +41,7 @@ typedef struct gpul_dataflow {
 	gpul_absval *values;  /* one for each node */
 	gpul_leaf leaves[DATAFLOW_MAX_LEAVES];
 	uint32_t n_leaves;
-	uint64_t opaque;   /* set of parameters: structs that the code does not only access by loading members */
+	uint64_t opaque;   /* set of struct parameters that the code does not access only by loading their members */
 	uint64_t pointers; /* parameters known to be addresses */
 	bool changed;      /* an abstract value changed in this round */
 } gpul_dataflow;
@@ -50,7 +50,7 @@ typedef struct gpul_dataflow {
 gpul_status gpul_dataflow_init(const gpul_ptx_module *m, const gpul_ptx_func *kernel, gpul_dataflow *out, const char **why_not,
 			       gpul_error *err);
 
-/* Find the leaves of the kernel's parameters, sorted by position; false: there are too many. */
+/* Find the leaves (gpul_leaf) of the kernel's parameters, sorted by parameter and offset; false: there are too many. */
 bool gpul_dataflow_find_leaves(gpul_dataflow *p, const gpul_ptx_func *kernel);
 
 /* Return the leaf at [param + offset] with the given size, or NULL. */
@@ -79,7 +79,7 @@ uint32_t gpul_operand_node(const gpul_dataflow_func *fn, const gpul_ptx_operand 
 uint32_t gpul_param_node(const gpul_dataflow_func *fn, uint32_t i);
 uint32_t gpul_ret_node(const gpul_dataflow_func *fn, uint32_t i);
 
-/* Return the row in p->funcs of the function that o refers to; NULL: the module has no body for it. */
+/* Return the element of p->funcs for the function that o refers to; NULL: the module has no body for it. */
 const gpul_dataflow_func *gpul_dataflow_callee(const gpul_dataflow *p, const gpul_ptx_operand *o);
 
 #endif

@@ -205,7 +205,7 @@ static void note_call(gpul_inference *i, const gpul_dataflow_func *fn, const gpu
 	}
 }
 
-/* Record the parameters in `bound`, with which a loop counter is compared that grows by `growth` in each iteration. */
+/* Record that a loop counter, which grows by `growth` in each iteration, is compared with the parameters in `bound`. */
 static void note_loop(gpul_inference *i, uint64_t bound, uint64_t growth)
 {
 	if (bound && (!i->counter_growth || growth < i->counter_growth))

@@ -24,7 +24,7 @@ static const gpul_ptx_operand *loaded_struct(const gpul_ptx_func *f, const gpul_
 	return is_param_symbol(symbol) && is_struct(&f->params[symbol->index]) ? symbol : NULL;
 }
 
-/* Add a leaf, unless it is already known; false: there are too many. */
+/* Add a leaf, unless p->leaves already contains it; false: there are too many. */
 static bool add_leaf(gpul_dataflow *p, const gpul_leaf *leaf)
 {
 	for (uint32_t i = 0; i < p->n_leaves; i++) {

@@ -63,7 +63,7 @@ void gpul_unsized(gpul_signature_owned *s, const char *fmt, ...)
 	va_end(ap);
 }
 
-/* Copy the block of .maxntid or .reqntid; dimensions that are not given are 1. */
+/* Copy the block size in .maxntid or .reqntid; dimensions that are not given are 1. */
 static void declared_block(uint32_t out[3], const int64_t given[3])
 {
 	for (int i = 0; i < 3 && given[0] > 0; i++)

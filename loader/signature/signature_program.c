@@ -32,7 +32,7 @@ const gpul_dataflow_func *gpul_dataflow_callee(const gpul_dataflow *p, const gpu
 	return f ? find_func(p, f) : NULL;
 }
 
-/* Return a row of p->funcs for one more function; NULL: out of memory.  Most kernels call no function, but a module may have a
+/* Return a new element at the end of p->funcs; NULL: out of memory.  Most kernels call no function, but a module may have a
  * hundred thousand functions, so the table starts small, and doubles when its length is a power of two. */
 static gpul_dataflow_func *next_row(gpul_dataflow *p)
 {
@@ -81,7 +81,7 @@ static bool collect_funcs(gpul_dataflow *p, const gpul_ptx_func *kernel, bool *t
 	if (!add_func(p, kernel, too_many))
 		return false;
 	for (size_t i = 0; i < p->n_funcs; i++) {
-		const gpul_ptx_func *f = p->funcs[i].f; /* add_func() moves the rows */
+		const gpul_ptx_func *f = p->funcs[i].f; /* copied, because add_func() may move the array p->funcs */
 
 		for (uint32_t k = 0; k < f->n_insts; k++) {
 			const gpul_ptx_inst *in = &f->insts[k];

@@ -19,14 +19,14 @@ typedef struct numbering {
 	const gpul_ptx_func *f;
 	gpul_ssa v;
 	gpul_cfg cfg;
-	uint32_t *first_use; /* for each register, and one more: its first row in uses, which has only
-			      * registers with several writes */
+	uint32_t *first_use; /* for each register: index of its first element in `uses`, which contains only uses of
+			      * registers with several writes; one more element is the length of `uses` */
 	uint32_t *n_writes;  /* number of writes of each register */
 	reg_use *uses;
 	uint32_t *entry, *exit;  /* for each block: the register's value at its start and end, or NONE */
 	uint32_t *work;          /* work list: blocks that need a value on entry, each once */
-	uint32_t n_done, n_work; /* number of blocks in the work list: those that are handled, and all */
-	size_t phis_room;        /* rows allocated in v.phis */
+	uint32_t n_done, n_work; /* number of handled blocks, and of all blocks, in the work list */
+	size_t phis_room;        /* number of elements allocated in v.phis */
 	bool no_memory;
 } numbering;
 
@@ -197,7 +197,7 @@ static void number_all(numbering *n)
 {
 	uint64_t most = (uint64_t)n->f->n_insts * PHIS_PER_INST + PHIS_ALWAYS;
 
-	/* Here first_use[r] is the end of the rows of register r, because write_use() has advanced it. */
+	/* Here first_use[r] is the end of register r's elements in `uses`, because write_use() has advanced it. */
 	for (uint32_t r = 0; r < n->f->n_flat_regs && n->v.n_phis <= most; r++) {
 		uint32_t begin = r ? n->first_use[r - 1] : 0;
 

@@ -19,7 +19,7 @@ typedef struct gpul_phi {  /* one operand of a phi */
 
 /* The numbers of all values.  A register with one assignment has its register number as the number of its value. */
 typedef struct gpul_ssa {
-	uint32_t *of; /* for each row of f->operands: the value of a register operand; NULL: the value is the register's number */
+	uint32_t *of; /* for each element of f->operands: the value of a register operand; NULL: the value is the register's number */
 	uint32_t n_values;
 	gpul_phi *phis; /* sorted by inst */
 	uint32_t n_phis;
@@ -39,7 +39,7 @@ static inline uint32_t gpul_ssa_value(const gpul_ptx_func *f, const gpul_ssa *v,
 typedef struct gpul_cfg {
 	uint32_t *of;         /* for each instruction: its block */
 	uint32_t *first;      /* for each block: its first instruction */
-	uint32_t *first_pred; /* for each block, and one more: its first row in preds */
+	uint32_t *first_pred; /* for each block: index of its first predecessor in preds; one more element is the length of preds */
 	uint32_t *preds;      /* the predecessors of all blocks, block by block */
 	uint32_t n_blocks;
 } gpul_cfg;

@@ -39,7 +39,7 @@ struct gpul_rdma_copies {
 	const gpul_driver *drv; /* borrowed */
 	gpul_context context;   /* retained */
 	gpul_mem *memory;
-	uint64_t stages, end; /* CPU addresses of the staging buffers */
+	uint64_t stages, end; /* CPU addresses of the start and the end of the staging buffers */
 	size_t stage_bytes;
 	unsigned n_stages;
 	struct lane lanes[N_LANES];

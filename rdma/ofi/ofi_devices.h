@@ -22,7 +22,7 @@ typedef struct gpul_ofi_entry {
 	char address[64];            /* such as "192.0.2.1", "[fd00::2]", a name; "": none */
 	uint64_t max_message_bytes, inject_bytes, remote_data_bytes;
 	uint64_t depth;  /* limit of the operations in flight of an endpoint */
-	bool rma;        /* it can write into the peer's memory */
+	bool rma;        /* the endpoint can write into the peer's memory */
 	bool gpu_memory; /* FI_HMEM: the provider can register GPU memory */
 	bool usable;     /* the send path can use it */
 	bool chosen;     /* the entry that the send path uses if the user gives this provider (--provider) */

@@ -46,7 +46,7 @@ struct ofi_probe {
 	bool ended;
 };
 
-/* size of the ring of words of an endpoint; a power of two */
+/* number of words in the ring of each endpoint; a power of two */
 enum { OFI_WORDS = 512 };
 
 /* The immediates of a path: see words.c. */
@@ -54,7 +54,7 @@ struct ofi_words {
 	uint64_t *arrivals, *departures; /* n_eps rings each, in one allocation */
 	gpul_rdma_piece arrivals_piece, departures_piece;
 	void *tokens[2];       /* the registrations of both pieces; NULL: not registered */
-	gpul_rdma_remote peer; /* the peer's arrivals */
+	gpul_rdma_remote peer; /* address and key of the peer's `arrivals` */
 	uint32_t n_arrived[GPUL_RDMA_MAX_QPS], n_departed[GPUL_RDMA_MAX_QPS];
 };
 
@@ -76,7 +76,7 @@ struct ofi_path {
 	gpul_rdma_failure gone; /* a completion says that the peer has ended; reported only
 					  * some time after gone_ns */
 	uint64_t gone_ns;
-	gpul_rdma_failure failed;                           /* a failure that is reported after the words that arrived before it */
+	gpul_rdma_failure failed;                           /* a failure; reported after the immediates that arrived before it */
 	uint32_t n_awaited;                                 /* number of writes whose completions are outstanding */
 	uint64_t awaited_ns;                                /* time of the last completion; valid if n_awaited is not 0 */
 	unsigned char addresses[GPUL_RDMA_MAX_DESCRIPTION]; /* addresses of the peer's endpoints */
@@ -115,7 +115,7 @@ void gpul_ofi_words_destroy(struct ofi_path *p);
 /* Write the next word of an endpoint, and describe the part of a write that carries it.  The caller counts n_departed when the write is
  * accepted. */
 void gpul_ofi_word_prepare(struct ofi_path *p, unsigned qp, uint32_t imm, struct iovec *from, struct fi_rma_iov *to, void **desc);
-/* Make events of the words that have arrived; returns their number. */
+/* Convert the words that have arrived to events; returns the number of events. */
 unsigned gpul_ofi_words_read(struct ofi_path *p, gpul_rdma_event *events, unsigned max);
 
 gpul_status gpul_ofi_post(void *path, const gpul_rdma_op *ops, unsigned n, unsigned *n_posted, gpul_rdma_failure *why);

@@ -114,7 +114,7 @@ size_t gpul_ofi_path_describe(void *path, unsigned char out[GPUL_RDMA_MAX_DESCRI
 	return HEAD_BYTES + bytes * p->n_eps;
 }
 
-/* Check the peer's description, which is not trusted: libfabric would derive the length of an address from its family. */
+/* Check the peer's description, which is not trusted: a wrong address family would make libfabric read beyond the address. */
 static gpul_status check_description(const struct ofi_path *p, const unsigned char *description, size_t n_bytes, gpul_error *err)
 {
 	const uint32_t format = p->device->info->addr_format;

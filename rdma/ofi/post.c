@@ -55,7 +55,7 @@ static gpul_status fail_call(const struct ofi_path *p, const char *call, long co
 static ssize_t write_one(struct ofi_path *p, const gpul_rdma_op *op, uint64_t more)
 {
 	const bool has_imm = op->kind == GPUL_RDMA_OP_WRITE_IMM, word = has_imm && p->device->has_words;
-	const unsigned first = word && !op->bytes, n = word && op->bytes ? 2 : 1; /* an empty message is only a word */
+	const unsigned first = word && !op->bytes, n = word && op->bytes ? 2 : 1; /* a message of 0 bytes writes only the word */
 	struct iovec from[2] = { { .iov_base = (void *)(uintptr_t)op->local, .iov_len = op->bytes } };
 	struct fi_rma_iov to[2] = { { .addr = op->remote, .len = op->bytes, .key = op->remote_key } };
 	void *desc[2] = { (void *)(uintptr_t)op->local_key };
@@ -229,7 +229,7 @@ static gpul_status read_queue(struct ofi_path *p, gpul_rdma_event *events, unsig
 	return GPUL_OK;
 }
 
-/* A failure is reported after the words that have arrived before it. */
+/* A failure is reported only after the immediates (words.c) that arrived before it. */
 gpul_status gpul_ofi_poll(void *path, gpul_rdma_event *events, unsigned max, unsigned *n_events, gpul_rdma_failure *why)
 {
 	struct ofi_path *p = path;

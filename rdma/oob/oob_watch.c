@@ -98,7 +98,7 @@ static void check_lease(gpul_rdma_watched *e, gpul_rdma_failure *why)
 			*why = of_send;
 	}
 	if (!why->status && gpul_rdma_lease_expired(&e->lease, now, &silent)) {
-		receive_frames(e, why); /* this thread may have been late, with frames waiting */
+		receive_frames(e, why); /* frames may be waiting, because this thread may have been late */
 		if (!why->status)
 			(void)gpul_rdma_lease_expired(&e->lease, now, why);
 	}

@@ -184,7 +184,7 @@ static gpul_status check_head(const unsigned char *in, size_t n, unsigned *type,
 				 *payload_bytes, GPUL_RDMA_MAX_PAYLOAD);
 	if (!has_hello(*type) || n < GPUL_RDMA_FRAME_HEAD_BYTES + sizeof version || *payload_bytes < sizeof version)
 		return GPUL_OK;
-	/* Checked before the size, which another version may have changed. */
+	/* Check the version before the size, because another version may have another size. */
 	memcpy(&version, in + GPUL_RDMA_FRAME_HEAD_BYTES, sizeof version);
 	if (version != GPUL_RDMA_WIRE_VERSION)
 		return gpul_fail(err, GPUL_EFORMAT, 0,

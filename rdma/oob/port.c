@@ -85,7 +85,7 @@ static void unlock_unix_path(gpul_rdma_port *p)
 	close(p->lock_fd);
 }
 
-/* ---- both ------------------------------------------------------------------------------------------------------------ */
+/* ---- Unix and TCP sockets -------------------------------------------------------------------------------------------- */
 
 /* Open a socket that listens at one address.  Returns 0 or errno.  */
 static int listen_at(const struct sockaddr *at, socklen_t n_bytes, gpul_rdma_port *p)

@@ -20,9 +20,9 @@ enum {
 	MAX_STAGES = 64,
 	NO_STAGE = 255,
 	NO_REQUEST = GPUL_RDMA_REQUESTS,
-	INDEX_BITS = 10, /* bits of a handle that are the index; the bits above are the generation */
+	INDEX_BITS = 10, /* number of bits of a handle that hold the index; the bits above hold the generation */
 	LAST_GENERATION = 0x3fffff,
-	WINDOW = 32,     /* most segments of one message that have been granted but have not arrived */
+	WINDOW = 32,     /* maximum number of segments of one message that are granted and have not arrived */
 	RECV_BATCH = 32, /* number of receives that are reposted together; less than RECVS - SLOTS */
 	GRANT_BATCH = 8, /* number of grants that are written together, as long as the peer has at least ENOUGH_GRANTS */
 	ENOUGH_GRANTS = 16,
@@ -39,8 +39,8 @@ struct request {
 	uint8_t kind; /* a value of enum request_kind */
 	bool ended;
 	bool emitted;        /* SEND, PUT, FLUSH: gpul_rdma_link_take() has returned all its operations */
-	uint8_t n_parts;     /* RECV: number of parts */
-	uint8_t parts_left;  /* RECV: number of parts that have not ended */
+	uint8_t n_parts;     /* RECV: number of buffers (struct part) of the multi-receive */
+	uint8_t parts_left;  /* RECV: number of these buffers that have not ended */
 	uint16_t index;      /* index in the table of requests */
 	uint32_t generation; /* upper bits of the handle: 1 to LAST_GENERATION */
 	uint32_t ops_left;   /* SEND, PUT: number of operations and copies in flight */
@@ -49,7 +49,7 @@ struct request {
 	gpul_rdma_span span;
 	union {
 		struct {
-			uint64_t taken;   /* number of bytes for which a slot has been taken */
+			uint64_t taken;   /* bytes of the message for which slots have been taken */
 			uint32_t message; /* number of the message, once it has a slot */
 			bool has_slot;
 		} send;
@@ -68,7 +68,7 @@ struct request {
 struct part {
 	gpul_rdma_span span;
 	uint16_t request;
-	uint8_t index, of; /* index of the part in its multi-receive, and the number of parts in it */
+	uint8_t index, of; /* index of this buffer in its multi-receive, and the number of buffers of the multi-receive */
 	bool over;         /* the last segment has arrived, at least in part, so no more grants are needed */
 	bool ended;
 	uint32_t tag;
@@ -88,7 +88,7 @@ struct grant {
 	uint8_t behind; /* number of later slots of the same multi-receive */
 	bool last;
 	uint16_t stripes_left; /* bit i: the immediate of queue pair i has not arrived; 0 in state OPEN: no immediate has arrived */
-	uint16_t part;         /* index in the ring of parts */
+	uint16_t part;         /* index of the struct part that the slot belongs to, in link.parts */
 	uint32_t segment;      /* index of the segment in its message, from 0 */
 	uint32_t room, bytes;  /* bytes granted, and bytes that have arrived */
 	uint64_t offset;       /* offset of the segment in the buffer */
@@ -97,7 +97,7 @@ struct grant {
 /* An operation in flight. */
 struct flight {
 	uint16_t request; /* the request of this operation; NO_REQUEST: the operation writes a grant */
-	uint8_t stage;    /* staging buffer that it reads; NO_STAGE: none */
+	uint8_t stage;    /* staging buffer that the operation reads; NO_STAGE: none */
 	bool done;        /* completed, while an earlier operation may still be in flight, if the fabric completes operations out of
 			   * order */
 };
@@ -105,8 +105,8 @@ struct flight {
 struct queue {
 	uint32_t posted, retired;
 	uint32_t unsignaled, unsignaled_bytes;
-	bool wants_signal;       /* an operation of a request is among those posted without a completion */
-	bool wants_delivery;     /* a put is among the operations posted without a completion */
+	bool wants_signal;       /* an operation of a request has been posted without a completion */
+	bool wants_delivery;     /* a put has been posted without a completion */
 	uint32_t delivery_until; /* position after the last operation that completes only on delivery */
 	bool put_busy;           /* on fabrics without order: a put is in flight, so the next one waits */
 	uint32_t recvs_used;
@@ -128,7 +128,7 @@ struct out_stage {
 struct stages {
 	uint8_t free[MAX_STAGES];
 	unsigned n_free;
-	uint8_t copies[MAX_STAGES]; /* ring of the copies to start */
+	uint8_t copies[MAX_STAGES]; /* ring of the staging buffers whose copies are to be started */
 	uint32_t copies_head, copies_tail;
 	uint64_t copying; /* bit i: gpul_rdma_link_take() has returned the copy of buffer i, and the copy has not ended */
 };
@@ -143,21 +143,21 @@ struct gpul_rdma_link {
 	uint16_t sends[GPUL_RDMA_REQUESTS];
 	uint32_t sends_head, sends_tail;
 	uint32_t next_slot;    /* sequence number of the next slot to take, from 1 */
-	uint32_t group_taken;  /* bit i: part i of the multi-receive at next_slot has its message */
+	uint32_t group_taken;  /* bit i: a send has taken buffer i of the multi-receive at next_slot */
 	bool has_message;      /* the slot before next_slot exists: one has been taken or skipped */
-	bool in_message;       /* a send has taken some of its slots, and needs more */
+	bool in_message;       /* a send has taken some slots of its message, and needs more */
 	bool buffer_ended;     /* the slot before next_slot was the last one of its buffer */
 	uint16_t message;      /* message number of the slot before next_slot */
 	uint32_t next_message; /* number of the next message without a slot, or of the first message of its multi-receive */
 	struct stages out;
 	struct out_stage out_stages[MAX_STAGES];
-	uint8_t ready[MAX_STAGES]; /* ring of the staged segments whose copy has ended */
+	uint8_t ready[MAX_STAGES]; /* ring of the elements of out_stages whose copy has ended */
 	uint32_t ready_head, ready_tail;
 
 	/* The state of receives: */
 	struct part parts[GPUL_RDMA_SLOTS];
-	uint32_t parts_head, parts_grant, parts_tail; /* positions of the next part to post, of the next part to grant, and of the
-						       * oldest part that has not ended */
+	uint32_t parts_head, parts_grant, parts_tail; /* positions in `parts`: of the next free element, of the next element to grant,
+						       * and of the oldest element that has not ended */
 	struct grant granted[GPUL_RDMA_SLOTS];
 	uint32_t grants_head, grants_written, grants_tail; /* positions of the next slot to grant, of the next grant to write, and
 							    * of the oldest grant that the peer may still use */
@@ -199,7 +199,7 @@ static inline bool inside(const gpul_rdma_area *a, uint64_t at, uint64_t bytes)
 	return at >= begin && at - begin <= all && bytes <= all - (at - begin);
 }
 
-/* Find the piece that contains an address; the end address of the area counts as in the last piece. */
+/* Find the piece that contains an address; the end address of the area counts as part of the last piece. */
 static inline const gpul_rdma_piece *piece_of(const gpul_rdma_area *a, uint64_t at)
 {
 	const gpul_rdma_piece *p = a->pieces;
@@ -236,7 +236,7 @@ static inline unsigned room_of(const gpul_rdma_link *l, const struct queue *q)
 	return l->desc.depth - (q->posted - q->retired);
 }
 
-/* ---- operations; inline, because there is one for each message ----------------------------------------- */
+/* ---- operations; inline, because each message needs them ----------------------------------------------- */
 
 /* Request a completion for an operation; it also reports all earlier operations of its queue pair.  The completion of a DELIVERED
  * operation may come late, so the operations after it also wait for delivery: none of them may complete first. */

@@ -17,7 +17,7 @@ static uint64_t in_stage_at(const gpul_rdma_link *l, unsigned stage)
 	return (uint64_t)(uintptr_t)l->desc.stages + (uint64_t)(l->desc.n_stages + stage) * l->desc.segment_bytes;
 }
 
-/* Grant the next segment of a part.  Returns false if no slot or staging buffer is free, or if WINDOW segments are in flight. */
+/* Grant the next segment of a receive's part.  Returns false if no slot or staging buffer is free, or if WINDOW segments are in flight. */
 static bool grant_segment(gpul_rdma_link *l, struct part *p)
 {
 	const uint32_t at = l->grants_head, sequence = at + 1;
@@ -173,7 +173,7 @@ void gpul_rdma_slots_arrived(gpul_rdma_link *l, const void *data, size_t n_bytes
 		to = &l->desc.control->slots[(s.sequence - 1) & SLOT_MASK];
 		if (s.sequence - l->next_slot < GPUL_RDMA_SLOTS)
 			*to = s;
-		/* Before next_slot: the slot has already been used, and the datagram is a repetition. */
+		/* A number below next_slot is a repetition of a slot that has been used, and is ignored. */
 		else if ((int32_t)(s.sequence - l->next_slot) > 0)
 			gpul_rdma_fail(&l->failure, GPUL_EFORMAT, 0, "datagram", NULL,
 				       "received a datagram with sequence number %u, but expected %u, and the window has only %d numbers",
@@ -414,7 +414,7 @@ gpul_status gpul_rdma_link_recv(gpul_rdma_link *l, const gpul_rdma_span *spans, 
 
 uint32_t gpul_rdma_count_received(const gpul_rdma_link *l)
 {
-	uint32_t n = l->parts_tail; /* some parts from here on may have ended, too */
+	uint32_t n = l->parts_tail; /* the tail may not have advanced over all parts that have ended */
 
 	while (n != l->parts_head && l->parts[n & SLOT_MASK].ended)
 		n++;

@@ -80,7 +80,7 @@ static enum search find_in_group(gpul_rdma_link *l, uint32_t tag, unsigned n, gp
 	return WRONG_TAG;
 }
 
-/* True if a slot belongs to the same receive buffer as the slot before it, and that one was not the last of its buffer. */
+/* True if slot s continues the receive buffer of the previous slot, which was not the last slot of that buffer. */
 static bool continues_buffer(const gpul_rdma_link *l, const gpul_rdma_slot *s)
 {
 	return l->has_message && SLOT_MESSAGE(s) == l->message && SLOT_PARTS(s) == 1 && !l->buffer_ended;
@@ -353,7 +353,7 @@ gpul_status gpul_rdma_link_send(gpul_rdma_link *l, const gpul_rdma_span *span, u
 
 /* ---- totals -------------------------------------------------------------------------------------- */
 
-/* Return the number of the first message that no send has begun.  The first messages of a multi-receive may have been begun already. */
+/* Return the number of the first message that no send uses yet.  Sends may already use some messages of the multi-receive at next_slot. */
 static uint32_t first_unsent(const gpul_rdma_link *l)
 {
 	return l->next_message + (uint32_t)__builtin_ctz(~l->group_taken);

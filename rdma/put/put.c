@@ -36,7 +36,7 @@ struct gpul_rdma_putter {
 	unsigned n_conns;
 	struct flying queue[QUEUE];
 	uint32_t head, tail;
-	uint32_t posted; /* the puts before this position have been posted; counted only for the observer */
+	uint32_t posted; /* the puts before this position have been posted; counted only if desc.observer is set */
 	_Atomic uint64_t ended;
 };
 

@@ -59,7 +59,7 @@ typedef struct gpul_verbs_device_info {
 	char atomics[16];          /* "none", "device" (atomic among verbs), "global" (also with the CPU) */
 	char on_demand_paging[48]; /* operations that work on unregistered memory: "none", or names from "send recv write read atomic" */
 	bool dmabuf;               /* GPU memory can be registered by a dmabuf descriptor */
-	int max_inline_bytes;      /* limit for a send of an RC queue pair; -1: unknown */
+	int max_inline_bytes;      /* maximum inline data of a send of an RC queue pair; -1: unknown */
 	char capabilities[400];    /* names of the flags, separated by blanks */
 	size_t n_numbers;
 	gpul_verbs_number numbers[GPUL_VERBS_MAX_NUMBERS]; /* limits and other numbers */

@@ -58,7 +58,7 @@ typedef struct gpul_verbs_queue {
 	uint32_t psn;
 	uint32_t depth;         /* size of the send queue, in operations */
 	uint32_t posted, ended; /* number of operations posted, and number of operations ended */
-	uint32_t *marks;        /* ring of `depth` entries: for each signalled operation, the position after it */
+	uint32_t *marks;        /* ring of `depth` elements: the position after each signalled operation in flight */
 	uint32_t marks_head, marks_tail;
 } gpul_verbs_queue;
 

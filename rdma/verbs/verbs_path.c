@@ -12,7 +12,7 @@ static enum ibv_qp_type type_of(const gpul_verbs_device *d)
 	return d->uc ? IBV_QPT_UC : IBV_QPT_RC;
 }
 
-/* Return the most completions that can exist at the same time: each operation and each receive can end with one, at the latest when
+/* Return the maximum number of completions at the same time: each operation and each receive can end with one, at the latest when
  * the queue pairs are broken. */
 static unsigned count_completions(const gpul_verbs_device *d, unsigned n_qps, unsigned depth, unsigned n_recvs)
 {

@@ -23,7 +23,7 @@ struct host_part {
 	struct frame_reader in;
 	bool greeted, ready, done, lost;
 	uint64_t received_ns;
-	size_t n_held; /* the agent's output to standard error, held back until the host launcher reports that it is ready */
+	size_t n_held; /* bytes in held[]: the agent's standard error, held back until the host launcher is ready */
 	char held[HELD_BYTES];
 	char address[GPUL_COMM_ADDRESS_BYTES], no_address[200];
 };

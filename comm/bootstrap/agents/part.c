@@ -37,7 +37,7 @@ static void tell(struct part *p, enum frame_type type, int number, const void *p
 	p->alone |= !gpul_frame_write(p->output, type, number, payload, n_bytes, true);
 }
 
-/* ---- orders ------------------------------------------------------------------------------------------------------- */
+/* ---- frames from the launcher ------------------------------------------------------------------------------------- */
 
 /* Answer an ASK frame with an address of this host, at which rank 0 listens if it runs here. */
 static void answer_ask(struct part *p, size_t n_interface)

@@ -20,7 +20,7 @@ enum { MAX_VISITORS = 2 * GPUL_COMM_MAX_RANKS + 8, VISIT_BYTES = 512, REASON_BYT
 struct visitor {
 	int fd;
 	struct boot_stream *stream;
-	bool challenged; /* its HELLO has arrived, and rank 0 has sent a CHALLENGE */
+	bool challenged; /* the HELLO has arrived, and rank 0 has sent a CHALLENGE */
 	struct boot_visit hello;
 	unsigned char nonce[BOOT_NONCE_BYTES]; /* random number in the CHALLENGE */
 	char from[GPUL_RDMA_ADDRESS_BYTES];

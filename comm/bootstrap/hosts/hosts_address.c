@@ -101,7 +101,8 @@ gpul_status gpul_boot_listen(const gpul_comm_job *job, gpul_rdma_port *out, gpul
 		return st;
 	if (job->interface[0])
 		st = apply_interface(job->interface, &address, err);
-	else if (!is_number(address.host)) /* often an entry of /etc/hosts that other machines cannot reach, such as 127.0.1.1 */
+	else if (!is_number(
+			 address.host)) /* for a host name, /etc/hosts often has an address that others cannot reach, such as 127.0.1.1 */
 		address.host[0] = '\0';
 	if (!st)
 		st = gpul_rdma_port_open(&address, out, err);

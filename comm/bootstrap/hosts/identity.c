@@ -20,7 +20,7 @@ void gpul_boot_machine(const gpul_comm_job *job, struct boot_machine *out)
 	if (f && fgets(out->id, sizeof out->id, f))
 		out->id[strcspn(out->id, "\n")] = '\0';
 	if (!out->id[0])
-		strcpy(out->id, "?"); /* a container without /proc: not "", so that ranks connected by a Unix socket count as one machine */
+		strcpy(out->id, "?"); /* a container without /proc; an empty id would mean that only the names are compared */
 	if (f)
 		fclose(f);
 }

@@ -16,8 +16,8 @@ struct rank_process {
 	pid_t pid;
 	int status; /* from waitpid(), once the rank has ended */
 	bool ended;
-	bool forced;      /* the launcher has sent it SIGTERM or SIGKILL */
-	bool elsewhere;   /* the launcher of another host has started it, and reports its end */
+	bool forced;      /* the launcher has sent this process SIGTERM or SIGKILL */
+	bool elsewhere;   /* the launcher of another host has started this process, and reports its end */
 	const char *host; /* name of the host, for messages; NULL: the ranks are on one host */
 };
 
@@ -35,10 +35,10 @@ enum stage { STAGE_RUNNING, STAGE_SETTLING, STAGE_GRACE, STAGE_TERMINATED, STAGE
 struct launch {
 	gpul_comm_job job;
 	int grace_ms;
-	int report_ms; /* added to grace_ms, for the reports of other hosts */
+	int report_ms; /* time after grace_ms in which other hosts may still report the ends of ranks */
 	struct rank_process ranks[GPUL_COMM_MAX_RANKS];
 	int failed;            /* the rank that failed first; -1: none */
-	char failed_text[200]; /* description of the failure; "": its status describes it */
+	char failed_text[200]; /* description of this failure; "": the exit status of the rank describes it */
 	enum stage stage;
 	uint64_t stopped_since_ns; /* since when all remaining ranks have been stopped (SIGSTOP); 0: at least one of them runs */
 	bool ended_stopped;        /* the stopped ranks had to be killed */

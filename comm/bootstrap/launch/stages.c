@@ -14,8 +14,8 @@
 #include "core/clock.h"
 #include "ipc/place.h"
 
-/* Times in ms: from the first failure with an exit status to its announcement; from SIGTERM to
- * SIGKILL; from the first check that finds only stopped ranks to SIGKILL; between two checks. */
+/* Times in ms.  SETTLE: from the first failure with an exit status to its announcement; KILL_AFTER: from SIGTERM to SIGKILL;
+ * STOPPED: from the first check that finds only stopped ranks to SIGKILL; LOOK: between two of these checks. */
 enum { SETTLE_MS = 300, KILL_AFTER_MS = 1000, STOPPED_MS = 500, LOOK_MS = 100 };
 
 static bool is_failure(int status)

@@ -52,7 +52,7 @@ typedef struct reader {
 	gpul_cubin c;
 	section_facts *facts; /* indexed by section; [0] is unused */
 	gpul_kernel_rows rows;
-	uint32_t *symbols;          /* for each row, the index of its symbol in .symtab, ascending */
+	uint32_t *symbols;          /* for each kernel in `rows`: index of its symbol in .symtab; ascending */
 	uint64_t bytes_read;        /* total size of the attribute sections; if it exceeds the size of the image, sections overlap */
 	uint64_t n_params;          /* total of all kernels; parameters that kernels share are counted for each of them */
 	uint64_t names_bytes;       /* total length of the names; if it exceeds the size of the string table, names overlap */
@@ -105,7 +105,7 @@ static void read_three(const gpul_attribute *a, uint32_t out[3])
 		out[i] = gpul_attribute_u32(a, i);
 }
 
-/* Store the place of a parameter from its attribute; the meaning of fields marked ? is unknown:
+/* Store the offset and size of a parameter, which its attribute contains; the meaning of fields marked ? is unknown:
  *
  *     KPARAM_INFO     {u32 ?; u16 ordinal, offset; u32 ?, bytes in bits 18 to 31}
  *     KPARAM_INFO_V2  {u32 ?; u16 ordinal, offset; u16 bytes, ?} */
@@ -356,7 +356,7 @@ static gpul_status read_symbols(reader *r, gpul_error *err)
 	return st;
 }
 
-/* Return the row of a symbol; NULL: the symbol is not a kernel. */
+/* Return the element of r->rows for a symbol; NULL: the symbol is not a kernel. */
 static gpul_kernel_row *row_of(const reader *r, uint32_t symbol)
 {
 	size_t low = 0, high = r->rows.kernels.n;

@@ -9,8 +9,8 @@
 
 typedef struct gpul_kernel_row {
 	gpul_kernel_info info; /* .name and .params are set in the finished table only */
-	size_t name_at;        /* offset in names */
-	size_t first_param;    /* index in params of the first of info.n_params parameters */
+	size_t name_at;        /* offset of the name in gpul_kernel_rows.names */
+	size_t first_param;    /* index of the first of its info.n_params parameters in gpul_kernel_rows.params */
 } gpul_kernel_row;
 
 typedef struct gpul_kernel_rows {

@@ -283,7 +283,7 @@ static gpul_status deliver_all(walk *w, visitor *v, gpul_error *err)
 	return st ? st : gpul_images_check(v->list, err);
 }
 
-/* ---- the walk -------------------------------------------------------------------------------- */
+/* ---- all images ------------------------------------------------------------------------------ */
 
 static gpul_status choose_images(const gpul_images *images, gpul_image_filter *wanted, visitor *v, walk *w, gpul_error *err)
 {

@@ -137,8 +137,8 @@ void gpul_assume_launch(gpul_inference *i)
 {
 	static const int64_t counts[4] = { 1024, 1024, 32, 10 };
 	static const struct {
-		bool one; /* every count is 1 */
-		int64_t stride;
+		bool one;       /* value of each COUNT: 1 if true, else the value in counts[] */
+		int64_t stride; /* value of each integer from which an index is computed */
 	} tries[] = { { false, 1 }, { false, ALIGNED_STRIDE }, { true, 1 }, { true, ALIGNED_STRIDE } };
 	const gpul_signature *s = &i->s->s;
 	gpul_assumed_launch l;

@@ -17,7 +17,7 @@ typedef struct gpul_interval {
 	uint8_t n_growths;
 	uint8_t zeros; /* the number, or the offset, is a multiple of 2^zeros */
 	int64_t size;  /* for a VARIABLE: size in bytes of the smallest variable into which the value may point */
-	uint64_t base; /* for a POINTER: set of leaves; it points into the buffer of one of them, at an offset of r bytes */
+	uint64_t base; /* for a POINTER: set of leaves; the value points into the buffer of one of them, at an offset of r bytes */
 	gpul_range r;  /* for a NUMBER: the range of the value; else: the range of the offset in bytes */
 } gpul_interval;
 
@@ -42,14 +42,14 @@ typedef struct gpul_assumed_launch {
 
 typedef struct gpul_intervals {
 	const gpul_inference *i;
-	const gpul_dataflow_func *fn; /* the kernel's function */
+	const gpul_dataflow_func *fn; /* the analysed kernel */
 	const gpul_assumed_launch *launch;
 	gpul_cfg cfg;
 	gpul_interval *values; /* interval of each SSA value */
 	uint32_t *def;         /* for each SSA value: the only instruction that writes it, or NONE */
 	bool *compared;        /* for each SSA value: true if a branch may depend on it */
 	uint32_t *idom;        /* for each block: its immediate dominator, or NONE */
-	uint32_t *order;       /* for each block: its place in reverse postorder, or NONE if it is not reachable */
+	uint32_t *order;       /* for each block: its number in reverse postorder, or NONE if it is not reachable */
 	bool *executed;        /* for each block: true if a thread may reach it */
 	bool changed, descending;
 } gpul_intervals;
@@ -68,7 +68,7 @@ gpul_range gpul_range_at(const gpul_intervals *v, uint32_t value, uint32_t inst)
 /* Return the range of a value if control passes along an edge. */
 gpul_range gpul_range_on_edge(const gpul_intervals *v, uint32_t value, uint32_t from, uint32_t to);
 
-/* Return the interval of an operand that is not an address, without refining it for the place of its use. */
+/* Return the interval of an operand that is not an address; branches and guards before its use are ignored. */
 gpul_interval gpul_interval_anywhere(const gpul_intervals *v, const gpul_ptx_operand *o);
 /* Return the interval of an operand where instruction inst reads it. */
 gpul_interval gpul_interval_of(const gpul_intervals *v, const gpul_ptx_operand *o, uint32_t inst);
