@@ -4,8 +4,8 @@
  *     bench_rdma_protocol [--runs N]
  *
  * Each operation of one end is immediately delivered to the other end as an event; clear-to-send slots are copied, data is
- * not.  A message consists of two requests, a receive and the matching send, each from its call to the test that reports its
- * completion.  Times are the best of the runs. */
+ * not.  A message consists of two requests, a receive and the matching send, each measured from its call to the test that
+  * reports its completion.  Times are the best of the runs. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
  *     direct   CPU thread: 64 puts ─ progress ─ test              ┐
  *     kernel   64 blocks ─ FIFO ─ proxy: 64 triggers ─ progress   ┴──> the same connection ──> a child process
  *
- * Each put writes 64 bytes and raises a step.  Both ways use the same batch size and have the same number of puts in flight.
+ * Each put writes 64 bytes and increments a step counter.  Both ways use the same batch size and have the same number of puts in flight.
  * Runs of the two ways alternate; the ratio is that of the medians.  This program includes only headers that are installed.
  *
  * A real GPU takes no CPU time, but the software driver's kernels do: its threads and the child run on the first CPU, and the
@@ -216,7 +216,7 @@ static gpul_status open_gpu(struct bench *b, gpul_error *err)
 	st = st ? st : gpul_fifo_create(b->drv, GPUL_MEM_AUTO, 0, &shape, &b->fifo, err);
 	st = st ? st : gpul_mem_create(b->drv, &desc, &b->source, err);
 	st = st ? st : gpul_mem_create(b->drv, &desc, &b->results, err);
-	st = st ? st : run_kernel(b, 0, err); /* the software driver's threads start here, and inherit these CPUs */
+	st = st ? st : run_kernel(b, 0, err); /* the software driver's threads start here, and inherit the CPUs of this thread */
 	use_cpus(b, &b->other_cpus);
 	return st;
 }

@@ -98,7 +98,8 @@ static uint64_t hash_of(const char *line)
 	return h;
 }
 
-/* Return true if a mistake must be shown: its line is new, and within the limit or the first one beyond it; *is_last: it is beyond it. */
+/* Return true if a mistake must be logged: its line is new, and at most MOST_MISTAKES others have been logged.  *is_last: the
+ * caller must show a notice that further mistakes are not logged, instead of the line. */
 static bool is_new_mistake(const char *line, bool *is_last)
 {
 	const uint64_t h = hash_of(line);

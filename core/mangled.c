@@ -81,7 +81,7 @@ static uint64_t parse_value(walk *w)
 {
 	uint64_t n = 0;
 
-	skip_char(w, 0); /* the letter L of a literal, or X of an expression */
+	skip_char(w, 0); /* skip the letter: L of a literal, or X of an expression */
 	if (++w->depth > MAX_DEPTH)
 		return MAX_LENGTH;
 	while (*w->p && *w->p != 'E') {

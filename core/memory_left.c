@@ -23,7 +23,7 @@ static const struct version {
 };
 enum { N_VERSIONS = sizeof versions / sizeof *versions };
 
-/* ---- files ------------------------------------------------------------------------------------ */
+/* ---- reading small files ---------------------------------------------------------------------- */
 
 static FILE *open_file(const char *folder, const char *name)
 {
@@ -77,7 +77,7 @@ static uint64_t smaller(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* ---- one group -------------------------------------------------------------------------------- */
+/* ---- one control group ------------------------------------------------------------------------ */
 
 /* Return how much swap a control group may still use; NO_LIMIT: as much as the machine has. */
 static uint64_t swap_left(const struct version *v, const char *folder, uint64_t memory_left)

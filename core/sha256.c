@@ -7,7 +7,7 @@
 #include <immintrin.h>
 #endif
 
-enum { BLOCK_BYTES = 64, MANY_BLOCKS = 64 /* for fewer blocks, asking the CPU for its features takes too long */ };
+enum { BLOCK_BYTES = 64, MANY_BLOCKS = 64 /* for fewer blocks, querying the CPU's features takes too long */ };
 
 /* FIPS 180-4, 4.2.2: the first 32 bits of the fractional parts of the cube roots of the first 64 primes */
 static const uint32_t K[64] = {

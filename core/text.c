@@ -79,7 +79,7 @@ bool gpul_text_bytes(const char *text, uint64_t *out)
 	return true;
 }
 
-/* ---- shortening --------------------------------------------------------------------------- */
+/* ---- shortening texts --------------------------------------------------------------------- */
 
 enum { LEAST_WORD_BYTES = 40, MARK_BYTES = 3 };
 static const char mark[] = "...";

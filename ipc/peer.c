@@ -147,8 +147,8 @@ static void handle_ready(gpul_ipc_server *s, struct peer *p, const struct wire_r
 	gpul_ipc_watch(&p->who, p->socket, p->signs);
 	if (p->who.pidfd >= 0 && !gpul_ipc_epoll_add(s, p->who.pidfd, SOURCE_PROCESS, (size_t)(p - s->peer))) {
 		close(p->who.pidfd);
-		p->who.pidfd = -1; /* without a pidfd, only the end of the connection shows that the peer has ended, and not even
-				    * that while a forked child keeps the socket open */
+		p->who.pidfd = -1; /* without a pidfd, only the end of the connection shows that the peer has ended; a forked child that
+				    * keeps the socket open delays that */
 	}
 	p->state = PEER_ATTACHED;
 	set_event(out, GPUL_IPC_ATTACHED, p, NULL);

@@ -38,7 +38,7 @@ struct gpul_ipc_server {
 	uint64_t listen_again_ns;
 	unsigned max_peers;
 	uint64_t step_ns, map_ns; /* time-outs for HELLO and READY */
-	CUevent event;            /* NULL: not offered */
+	CUevent event;            /* the interprocess event that is offered; NULL: none */
 	int fd;                   /* the memory's descriptor, borrowed; -1: exported as a handle */
 	gpul_ipc_view view;
 	struct wire_offer offer;

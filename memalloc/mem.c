@@ -20,7 +20,7 @@ static const struct mem_ops *find_ops(gpul_mem_kind kind)
 	return (unsigned)kind < GPUL_MEM_N_KINDS ? kinds[kind] : NULL;
 }
 
-/* ---- checks ---------------------------------------------------------------------- */
+/* ---- checks of a description ----------------------------------------------------- */
 
 static gpul_status resolve_devices(gpul_mem *m, const gpul_mem_desc *desc, gpul_error *err)
 {
@@ -70,7 +70,7 @@ static gpul_status check_description(const gpul_mem_desc *d, gpul_mem_kind kind,
 	return GPUL_OK;
 }
 
-/* ---- the object ------------------------------------------------------------------ */
+/* ---- creating and freeing the object --------------------------------------------- */
 
 static void free_object(gpul_mem *m)
 {

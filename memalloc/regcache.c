@@ -133,7 +133,7 @@ static void remove_at(gpul_regcache *c, size_t i)
 	memmove(&c->regions[i], &c->regions[i + 1], (c->n - i) * sizeof *c->regions);
 }
 
-/* ---- references -------------------------------------------------------------------------- */
+/* ---- releasing and removing regions ------------------------------------------------------ */
 
 static void leave_idle(gpul_regcache *c, struct region *r)
 {

@@ -26,7 +26,7 @@ struct search {
 	void *context;
 };
 
-/* ---- one folder ------------------------------------------------------------------------------ */
+/* ---- searching one folder or toolkit --------------------------------------------------------- */
 
 static bool visit_file(const struct search *s, const char *path)
 {
@@ -209,7 +209,7 @@ bool toolchain_search(const char *variable, const char *wheel, const char *const
 	return false;
 }
 
-/* ---- open ------------------------------------------------------------------------------------ */
+/* ---- opening a library ----------------------------------------------------------------------- */
 
 struct found {
 	void *handle;

@@ -47,7 +47,7 @@ bool toolchain_open(toolchain_real *real);
 /** Find one of NVIDIA's libraries or programs, and visit each place where it may be.
  *
  * @variable  environment variable with the path of the file or of its folder
- * @wheel     folder below nvidia/ in site-packages, besides nvidia/cu13 and nvidia/cu12
+ * @wheel     folder below nvidia/ in site-packages that is searched, in addition to nvidia/cu13 and nvidia/cu12
  * @sub       sub-folders of a toolkit or wheel to search, best first, then NULL
  * @files     file names, best first, then NULL
  * @visit     called for each existing file that is not part of gpuload, until it returns true

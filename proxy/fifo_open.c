@@ -118,7 +118,7 @@ gpul_fifo_shape gpul_fifo_shape_of(const gpul_fifo *f)
 	return (gpul_fifo_shape){ .slots = f->lanes << f->shift, .lanes = f->lanes };
 }
 
-/* ---- the other process ----------------------------------------------------------- */
+/* ---- detecting the end of the other process -------------------------------------- */
 
 gpul_status gpul_fifo_hold_lifeline(gpul_fifo *f, gpul_error *err)
 {

@@ -18,21 +18,21 @@
 #include "core/clock.h"
 
 enum {
-	TURNS_PER_CHECK = 8,     /* turns between two checks of the clock and the abort words */
+	TURNS_PER_CHECK = 8,     /* turns of the loop between two checks of the clock and the abort words */
 	WATCH_NS = 1000000,      /* time between two checks of the watched descriptors */
-	SLOW_TURN_NS = 100000,   /* if turns take longer than this, every turn checks, because the cost is then negligible */
+	SLOW_TURN_NS = 100000,   /* if turns of the loop take longer, each turn makes these checks, whose cost is then negligible */
 	BATCHES_PER_SAMPLE = 64, /* one batch in 64 is timed for handler_ns */
-	HOT_POLLS = 1024,        /* after this many empty turns, each further one executes `pause`, which takes at least 40 ns */
+	HOT_POLLS = 1024,        /* after this many turns without a trigger, each further one executes `pause`: at least 40 ns */
 	SHORTEST_SLEEP_NS = 1000,
-	RETRY_NS = 100000000, /* while sleeps end too late for max_sleep_ns, time between two attempts to sleep */
+	RETRY_NS = 100000000, /* time between two attempts to sleep, while sleeps end later than max_sleep_ns allows */
 };
 
 /* State that only the proxy's thread uses. */
 struct loop {
 	gpul_proxy *p;
-	unsigned turns;       /* number of turns until the next check */
-	bool slow;            /* the most recent turns took longer than SLOW_TURN_NS */
-	uint64_t empty_polls; /* number of consecutive empty turns */
+	unsigned turns;       /* number of turns of the loop until the next check of the clock and the abort words */
+	bool slow;            /* the most recent turns of the loop took longer than SLOW_TURN_NS */
+	uint64_t empty_polls; /* number of consecutive turns in which all FIFOs were empty */
 	uint64_t now;         /* time of the last check or sleep */
 	uint64_t idle_since;  /* since when all FIFOs have been empty; 0: they are not */
 	uint64_t watched_ns, retry_ns;
@@ -50,7 +50,7 @@ static inline void raise_max(_Atomic uint64_t *what, uint64_t value)
 		atomic_store_explicit(what, value, memory_order_relaxed);
 }
 
-/* ---- triggers -------------------------------------------------------------------- */
+/* ---- handling triggers ----------------------------------------------------------- */
 
 static gpul_status run_handlers(const gpul_proxy_desc *desc, gpul_fifo *fifo, const gpul_fifo_item *items, unsigned n, unsigned *done,
 				gpul_error *err)

@@ -36,7 +36,8 @@ BY_INTERFACE = [f"nvidia/cudart/{name}.c" for name in ("rt_entry", "device/rt_pr
                                                        "memory/rt_managed", "stream/rt_capture")]
 ONLY_12 = "nvidia/cudart/device/rt_old.c"
 
-# Sources with loops over rows or lanes, which gcc vectorises at -O3.  Results are not reordered (never -ffast-math).
+# Sources with loops over rows or lanes, which gcc vectorises at -O3.  They are never compiled with
+# -ffast-math, so floating-point operations keep their order.
 VECTORS = {"cli/sum/cli_sum.c", "cli/fifo/bench/fifo_bench_check.c", "lab/sparse/sum.c", "softcuda/tools/profile/count.c",
            "softcuda/tools/profile/transactions.c", "softcuda/tools/racecheck/race_access.c", "softcuda/tools/racecheck/instruction.c",
            *(f"softcuda/tools/trace/{name}.c" for name in ("lanes", "trace_predict", "trace_record"))}

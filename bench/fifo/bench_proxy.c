@@ -164,7 +164,7 @@ static void run_bare_once(struct bench *b, gpul_fifo_shape shape, unsigned batch
 	}
 }
 
-/* Measure the time for one trigger, the best of the runs.  run: the kind changes after so many triggers; 0: a bare loop without proxy. */
+/* Return the best time for one trigger.  run: number of triggers after which the kind changes; 0: a bare loop without proxy. */
 static gpul_status best_ns(struct bench *b, gpul_fifo_shape shape, unsigned batch, unsigned run, double *ns, gpul_error *err)
 {
 	gpul_status st = open_fifo(b, shape, err);

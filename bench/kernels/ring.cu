@@ -68,7 +68,7 @@ extern "C" __global__ void ring_abort(u64 *flags, unsigned rank, unsigned n, uns
 	});
 }
 
-/* With a time-out: also read the clock at intervals. */
+/* Poll with a time-out: also read the clock at intervals. */
 extern "C" __global__ void ring_timed(u64 *flags, unsigned rank, unsigned n, unsigned steps)
 {
 	pass_token(flags, rank, n, steps, [](const u64 *flag, u64 awaited) {

@@ -56,7 +56,7 @@ gpul_status memory_alloc(struct memory_bench *b, gpul_error *err); /* defined in
 gpul_status memory_gpu(struct memory_bench *b, gpul_error *err);   /* defined in memory_gpu.c */
 gpul_status memory_cpu(struct memory_bench *b, gpul_error *err);   /* defined in memory_cpu.c */
 
-/* Start these processes before a driver is opened, because a driver cannot be used after a fork. */
+/* Call memory_owner_start() and memory_victims_start(), which fork, before a driver is opened: a driver cannot be used after a fork. */
 struct memory_owner;
 struct memory_owner *memory_owner_start(gpul_driver_choice choice, size_t bytes);
 gpul_status memory_attach(struct memory_bench *b, struct memory_owner *o, gpul_error *err);

@@ -28,7 +28,7 @@ struct memory_owner {
 	char folder[64]; /* contains the sockets on which the owner offers its memory */
 };
 
-/* The message that the owner sends when it is ready, with both descriptors. */
+/* The message that the owner sends when it is ready.  The descriptors of both memories are attached to it (SCM_RIGHTS). */
 struct ready {
 	gpul_error err;
 	size_t mapped_bytes[N_KINDS];
@@ -39,7 +39,7 @@ static void socket_path(const struct memory_owner *o, int i, char name[GPUL_IPC_
 	snprintf(name, GPUL_IPC_PATH_BYTES, "%s/%s.sock", o->folder, gpul_mem_kind_name(kinds[i]));
 }
 
-/* ---- the owner --------------------------------------------------------------------------- */
+/* ---- the process that owns the memory ---------------------------------------------------- */
 
 struct offered {
 	gpul_mem *mem;

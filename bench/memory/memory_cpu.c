@@ -1,4 +1,4 @@
-/* memory_cpu.c — measurements without a GPU: the register cache, NUMA, page tables, the end of a
+/* memory_cpu.c — measurements without a GPU: the registration cache, NUMA, page tables, the end of a
  * process. */
 #include "bench/memory/memory.h"
 
@@ -35,7 +35,7 @@ static void *region_at(unsigned i)
 	return (void *)((uintptr_t)1 << 32 | (uintptr_t)(i % REGIONS) * APART);
 }
 
-/* Measure a get and put of a random region, in nanoseconds. */
+/* Return the time in ns of a get and a put of a random region that is in the cache. */
 static double time_hits(gpul_regcache *c)
 {
 	const gpul_region *r = NULL;

@@ -58,7 +58,7 @@ struct comm_request {
 	gpul_comm_algo algo;
 	gpul_comm_proto proto;
 	unsigned n_blocks;
-	size_t window;           /* like net_window of gpul_comm_options */
+	size_t window;           /* bytes in flight to a rank, as net_window of gpul_comm_options */
 	const char *table;       /* file of the tuning table; borrowed; NULL: not given */
 	int iterations, warmups; /* numbers of timed calls and of warm-up calls; -1: default of the driver */
 	bool out_of_place, in_place;
@@ -179,7 +179,7 @@ double comm_bus_factor(gpul_comm_call call, int n_ranks);
 /** Enqueue one call on a stream.
  *
  * @c       communicator
- * @s       the buffers of the call
+ * @s       sizes and offsets of the buffers
  * @q       its dtype, op and root are used
  * @send    device address of the send buffer
  * @recv    device address of the recv buffer

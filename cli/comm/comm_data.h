@@ -34,7 +34,7 @@ struct comm_data_desc {
 
 struct comm_data {
 	struct comm_data_desc desc;
-	size_t element_bytes, period;               /* period: COMM_DATA_PERIOD, or the number of elements if that is smaller */
+	size_t element_bytes, period;               /* period: number of elements after which the inputs repeat; at most COMM_DATA_PERIOD */
 	unsigned char *inputs[GPUL_COMM_MAX_RANKS]; /* the input of each rank: `period` elements */
 	unsigned char *reduced;                     /* exact results; NULL: the results are not exact, or nothing is reduced */
 	double *value, *bound;                      /* results of float sums and products: within value +- bound */

@@ -64,7 +64,7 @@ gpul_status comm_rank_allocate(struct comm_rank *r, size_t n_bytes, bool registe
 /** Describe this rank to the others, and get the descriptions of all ranks.
  *
  * @r    an open rank
- * @all  one for each rank
+ * @all  array of one element for each rank
  * Errors  as gpul_boot_allgather()
  * Threads one at a time */
 gpul_status comm_rank_introduce(struct comm_rank *r, struct comm_about *all, gpul_error *err);
@@ -100,7 +100,7 @@ gpul_status comm_exchange_times(struct comm_rank *r, double us, struct comm_figu
 /** Time calls: warm-up calls, then calls back to back, and one wait; the ranks start together.
  *
  * @r       an open rank
- * @s       the buffers of the call
+ * @s       sizes and offsets of the buffers
  * @q       iterations, warmups, graph
  * @in      true: in place
  * @out     us, least_us and mean_us are set, the same on all ranks
@@ -113,7 +113,7 @@ gpul_status comm_time_calls(struct comm_rank *r, const struct comm_shape *s, con
 /** Make one call with new data, and compare the result.
  *
  * @r       an open rank
- * @s       the buffers of the call
+ * @s       sizes and offsets of the buffers
  * @q       dtype, op, root, graph
  * @in      true: in place
  * @seed    the same on all ranks, and different for each call

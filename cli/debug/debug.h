@@ -7,7 +7,7 @@
 
 extern const struct cli_cmd cli_step, cli_dap;
 
-/** Step in windows of the terminal, until the program ends or the user quits.
+/** Step through a kernel in windows of the terminal, until the program ends or the user quits.
  *
  * @s       a session whose program is stopped, or has ended
  * @output  the program's stdout and stderr: read from here

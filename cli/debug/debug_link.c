@@ -260,7 +260,7 @@ bool debug_link_ended(struct debug_link *l)
 
 bool debug_link_has_failed(const struct debug_link *l)
 {
-	struct pollfd p = { .fd = l->failed, .events = POLLIN }; /* the child's end is closed when the child ends or becomes a program */
+	struct pollfd p = { .fd = l->failed, .events = POLLIN }; /* the child's end is closed when the child ends or executes a program */
 	char c;
 
 	return l->failed >= 0 && poll(&p, 1, 5000) == 1 && read(l->failed, &c, 1) == 1;

@@ -58,7 +58,7 @@ int debug_link_close(struct debug_link *l);
 
 int debug_link_fd(const struct debug_link *l); /* returns a descriptor for poll() */
 bool debug_link_ended(struct debug_link *l);   /* true: the program has closed the connection */
-/* valid after the end; true: the process has printed why it did not run a kernel or a program */
+/* valid after the connection has ended; true: the process has printed why it did not run a kernel or a program */
 bool debug_link_has_failed(const struct debug_link *l);
 /* returns the id of the started process; 0 if debug_link_attach() has connected to it */
 pid_t debug_link_pid(const struct debug_link *l);

@@ -34,7 +34,7 @@ static struct source *find_source(struct session *s, const char *name)
 	return NULL;
 }
 
-/* Store a source, and take ownership of its text.  Text NULL: the source is known to be missing. */
+/* Store a source, and take ownership of its text.  Text NULL: the file cannot be read; the entry prevents another attempt. */
 static struct source *keep_source(struct session *s, const char *name, char *text)
 {
 	struct source *src = gpul_array_push(&s->sources);

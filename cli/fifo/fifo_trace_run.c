@@ -51,7 +51,7 @@ static gpul_status allocate_arrays(struct tracing *g, gpul_error *err)
 	if (!t->triggers || !t->order || !t->batches || !g->free_since)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a trace of %u triggers", t->n_triggers);
 	for (unsigned i = 0; i < t->ask.slots; i++)
-		g->free_since[i] = INT64_MIN; /* always free */
+		g->free_since[i] = INT64_MIN; /* the slot was never used, so it has always been free */
 	return GPUL_OK;
 }
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Print the bash statement that completes a name of these rows; the first n_prefix bytes of each name ("fifo ") are left out. */
+/* Print the bash statement that completes the name of a row; the first n_prefix bytes of each name ("fifo ") are left out. */
 static void print_names(const struct cli_cmd *const *rows, size_t n_prefix)
 {
 	printf("COMPREPLY=($(compgen -W '");
@@ -12,7 +12,7 @@ static void print_names(const struct cli_cmd *const *rows, size_t n_prefix)
 	printf("' -- \"$cur\")); return");
 }
 
-/* Print the bash statement that completes a value of this kind: files, commands, names of shared memory, or a list of words. */
+/* Print the bash statement that completes a value by files, commands, names of shared memory, or a list of words. */
 static void print_reply(const char *complete, cli_table commands)
 {
 	if (!complete) {

@@ -1,5 +1,5 @@
 /* fifo_put.cu — the kernels of gpuload fifo trace --put: each block of the sender puts one message after the other; each block of the
- * receiver waits for its step, which counts the arrived messages. Both record the times. */
+ * receiver waits for its step counter, which counts the arrived messages. Both record the times. */
 #include "rdma/put/put_device.cuh"
 
 typedef unsigned long long u64;

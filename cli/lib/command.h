@@ -37,7 +37,7 @@ extern const struct cli_opt cli_no_opts[]; /* the table of a command without opt
 
 struct cli_args { /* a parsed command line; its strings are borrowed */
 	struct cli_given {
-		int opt;           /* row of the option table */
+		int opt;           /* index of the row in the option table */
 		const char *value; /* value of the option; NULL for a switch */
 	} *given;
 	size_t n_given;
@@ -53,7 +53,7 @@ struct cli_cmd {
 	const struct cli_opt *opts;                               /* ends with {0} */
 	int (*run)(const struct cli_args *args, gpul_error *err); /* returns an enum cli_exit */
 	const char *complete;                                     /* how bash completes operands, as in cli_opt */
-	/* NULL-terminated, each named "COMMAND VERB"; NULL: none. With verbs, opts is empty and run is called when no verb is given */
+	/* verbs, each named "COMMAND VERB", NULL-terminated; NULL: none.  With verbs, opts is empty, and run is called without a verb */
 	const struct cli_cmd *const *verbs;
 };
 

@@ -57,7 +57,7 @@ const char *npy_dtype(gpul_type t);
 /* Return the element type of a NumPy dtype; GPUL_TYPE_NONE: the dtype is not a plain number. */
 gpul_type npy_type(const char *dtype);
 
-/* Write the header of a file of this type and shape to out; returns its size in bytes, a multiple of 64. */
+/* Write the header of a .npy file with elements of type t and this shape to out; returns its size in bytes, a multiple of 64. */
 size_t npy_header(gpul_type t, const uint64_t *dim, unsigned n_dims, char out[NPY_HEADER_BYTES]);
 
 /** Write a one-dimensional .npy file.

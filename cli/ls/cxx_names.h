@@ -11,7 +11,7 @@
 struct cxx_name {
 	const char *mangled;
 	const char *demangled; /* NULL: not a C++ name, or this machine has no demangler */
-	size_t n_demangled;    /* its length in bytes */
+	size_t n_demangled;    /* length of `demangled` in bytes */
 	size_t n_params;       /* GPUL_CXX_NO_LIST: the name has no parameter list */
 	const gpul_cxx_param *params;
 };

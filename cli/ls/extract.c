@@ -130,7 +130,7 @@ static char *file_name(const struct extract *x, const gpul_image *image)
 	return name;
 }
 
-/* Write the ptxas options of a PTX image as a comment line, unless image->options points into its text, which then has the line. */
+/* Write the ptxas options of a PTX image as a comment line, unless image->options points to such a line of the PTX text itself. */
 static void out_options_line(const gpul_image *image, struct out *o)
 {
 	size_t n = image->options_bytes;

@@ -138,8 +138,8 @@ struct rdma_figures {
 
 struct rdma_row {
 	uint64_t bytes;
-	uint64_t iterations;      /* number of groups per flow */
-	unsigned window, n_parts; /* groups in flight per flow, messages per group */
+	uint64_t iterations;      /* number of groups of messages per flow */
+	unsigned window, n_parts; /* window: groups in flight per flow; n_parts: messages per group */
 	struct rdma_figures here, there;
 	uint64_t checked; /* bytes that were compared with the expected pattern, at both ends */
 };
@@ -152,7 +152,7 @@ struct rdma_end {
 
 struct rdma_bench_result {
 	struct rdma_end here, there;
-	gpul_rdma_conn_info conn; /* address of the peer on flow 0 */
+	gpul_rdma_conn_info conn; /* the connection of flow 0, with the address of the peer */
 	struct rdma_shape shape;
 	unsigned n_threads;
 	bool client; /* false: this is the result of a server */
@@ -172,8 +172,8 @@ void rdma_bench_svg(const struct rdma_bench_result *result, struct out *o);
 
 /* Data that a measuring thread shares with the thread that waits for it. */
 struct rdma_watch {
-	atomic_bool stop; /* request to end soon: the thread then fails with GPUL_ESYS, native ECANCELED */
-	atomic_uint row;  /* index of the row that is measured now, and its progress in thousandths */
+	atomic_bool stop; /* set to end the thread early; it then fails with GPUL_ESYS, native ECANCELED */
+	atomic_uint row;  /* index of the row that is measured now; permille: progress of this row, in thousandths */
 	atomic_uint permille;
 };
 
@@ -226,7 +226,7 @@ struct rdma_child {
  * Source  fork(2), prctl(2) PR_SET_PDEATHSIG */
 gpul_status rdma_child_start(const struct rdma_setup *setup, struct rdma_child *out, gpul_error *err);
 /* Wait until the child has ended, and kill it if it does not end soon.  failed: an error of this process; if the child's error or
- * death is its cause, that replaces it.  Accepts a child of zeros. */
+ * death caused it, *failed is set to that cause.  Accepts a child of zeros. */
 void rdma_child_end(struct rdma_child *child, gpul_error *failed);
 
 #endif

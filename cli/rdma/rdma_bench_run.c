@@ -94,7 +94,7 @@ static void check_message(struct worker *w, const struct rdma_flow *f, uint64_t 
 
 /* ---- times ------------------------------------------------------------------------------------------------ */
 
-/* Record the time of a flow's first event: a post, or the end of the first receive, whose messages are then not counted in the rate. */
+/* Record the time of a flow's first event: a post, or a completed receive, whose messages do not count in the rate. */
 static void note_begin(struct rdma_flow *f, uint64_t now_ns, uint64_t n_messages)
 {
 	if (f->first_ns)

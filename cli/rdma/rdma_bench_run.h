@@ -4,7 +4,7 @@
  *
  *     tpt, bi, basic   client: isend ... test oldest       server: irecv ... test oldest ─ iflush ─ irecv again
  *     lat              isend ─ irecv for later rounds ─ test receive ─ next round; the server answers
- *     put              client: put ... test oldest         server: progress until the last signal is raised
+ *     put              client: put ... test oldest         server: progress until the last signal has arrived
  *     put-lat          put ─ poll the signal word that the peer writes ─ next round; the server answers
  *
  * Requests end in the order in which they began, or nearly so: only the oldest is tested. */
@@ -42,7 +42,7 @@ struct rdma_flow {
 	struct rdma_ring send, recv, flush;  /* `send` is also used for puts; `recv` counts groups of messages */
 	bool waiting, finished;              /* waiting: the flow waits for a message of the other end (modes lat and put-lat) */
 	uint64_t sent_ns;                    /* modes lat and put-lat: time at which this round started */
-	uint64_t first_ns, last_ns, n_first; /* times of the first and the last completion or arrival; messages in the first */
+	uint64_t first_ns, last_ns, n_first; /* times of the first and of the last event; n_first: number of messages in the first event */
 };
 
 struct rdma_phase {

@@ -45,7 +45,7 @@ struct rdma_plan {
 };
 
 struct rdma_answer {
-	uint64_t magic, number; /* number of the plan */
+	uint64_t magic, number; /* number of the plan that this message answers */
 	gpul_error err;
 	struct rdma_figures figures;
 	uint64_t checked;

@@ -242,7 +242,7 @@ static gpul_status find_session(struct server *v, const struct rdma_hello *h, st
 	return GPUL_OK;
 }
 
-/* The hello of a guest (a new connection) has arrived: make the connection a flow of its session, which starts with its last flow. */
+/* The hello of a guest (a new connection) has arrived: make the connection a flow of its session.  The last flow starts the session. */
 static void seat_guest(struct server *v, unsigned i, uint64_t bytes)
 {
 	struct rdma_flow *f = &v->guest[i]->flow;

@@ -25,12 +25,12 @@ struct run_tool_option {
 	const char *key;
 };
 
-/* A tool of the software driver.  The option opt of gpuload run starts it, as NAME or as NAME:KEY=VALUE in GPULOAD_SOFT_TOOLS. */
+/* A tool of the software driver.  The option opt of gpuload run adds NAME or NAME:KEY=VALUE to GPULOAD_SOFT_TOOLS, which starts it. */
 struct run_tool {
-	int opt, starter;                      /* starter: another option that also starts the tool, without KEY; 0: none */
+	int opt, starter;                      /* starter: another option that starts the tool, but sets no KEY; 0: none */
 	const char *name;                      /* name as in GPULOAD_SOFT_TOOLS; NULL ends run_tools[] */
-	const char *key;                       /* NULL: opt is a switch */
-	const struct run_tool_option *options; /* further options of the tool; a row with key NULL ends them; NULL: there are none */
+	const char *key;                       /* KEY to which the value of opt is passed; NULL: opt has no value */
+	const struct run_tool_option *options; /* further options of the tool; a row whose key is NULL ends the array; NULL: none */
 };
 extern const struct run_tool run_tools[];
 

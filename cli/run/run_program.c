@@ -151,7 +151,7 @@ gpul_status run_program(const struct cli_args *args, gpul_source *source, gpul_e
 	if (!st)
 		st = gpul_source_text(source, &text, err);
 	if (!st && args->n_operands == 1)
-		run_line_tell_misspelt(source); /* the file may ask for a kernel in a misspelt line */
+		run_line_tell_misspelt(source); /* a misspelt `// gpuload run:` line would have selected a kernel, so report it */
 	if (!st)
 		st = run_tools_select(args, NULL, &o.driver, err);
 	if (!st)

@@ -78,7 +78,7 @@ static void print_times(const struct run *r)
 	putchar('\n');
 }
 
-/* name: "2" for argument 2, or "2+8" for the member at offset 8 of struct 2. */
+/* Print a buffer.  name: "2" for argument 2, or "2+8" for the member at offset 8 of struct 2. */
 static void print_buffer(const char *name, const struct arg *a, size_t n_shown)
 {
 	char text[VALUE_TEXT_BYTES];

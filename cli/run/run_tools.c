@@ -119,7 +119,7 @@ gpul_status run_tools_select(const struct cli_args *args, const struct cli_args 
 		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the names of the tools");
 	else if (any && *driver == GPUL_DRIVER_NVIDIA)
 		st = gpul_fail(err, GPUL_EINVAL, 0, "a kernel can be watched on the software driver only: leave out --driver nvidia");
-	/* a program that this process becomes reads these variables when it opens the driver */
+	/* if this process executes a program, the program reads these variables when it opens the driver */
 	else if (any && (setenv("GPULOAD_SOFT_TOOLS", text, 1) || setenv("GPULOAD_SOFT_TOOLS_EXIT", "1", 0)))
 		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the names of the tools");
 	if (any && !st)

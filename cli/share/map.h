@@ -21,12 +21,12 @@ struct map_process {
 	char cpu[2][MAP_TEXT_BYTES]; /* two lines: "CPU 0x7f3a40001000", "  - 0x7f3a44001000" */
 	char gpu[2][MAP_TEXT_BYTES];
 	char device[MAP_TEXT_BYTES]; /* such as "on GPU-5f3a91c2..0007" */
-	bool has_cpu, has_gpu;       /* the process can access the memory: draw the arrow */
+	bool has_cpu, has_gpu;       /* the CPU or the GPU of the process can access the memory, so its arrow is drawn */
 };
 
 struct map_picture {
 	char title[160]; /* such as "weights: host-numa, 64 MiB of f32 1024x1024, ..." */
-	/* The lines of the memory's band: kind; control page; data; type; mapped bytes; node or GPU. */
+	/* The lines of text in the box of the memory: kind; control page; data; type; mapped bytes; node or GPU. */
 	char band[MAP_BAND_LINES][MAP_TEXT_BYTES];
 	bool control; /* true: the memory has a control page, described in band[1] */
 	size_t n;     /* number of processes: the owner and the peers */

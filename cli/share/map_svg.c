@@ -72,7 +72,8 @@ static void add_rect(struct out *o, const char *class, int x, int y, int width, 
 	out_add(o, "<rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"6\"/>\n", class, x, y, width, height);
 }
 
-/* Draw an arrow from an address of a process to the band.  The tip is a path, because an SVG marker cannot inherit the line's colour. */
+/* Draw an arrow from an address of a process to the band that represents the memory.  The tip is a path, because an SVG marker cannot
+ * inherit the line's colour. */
 static void add_arrow(struct out *o, const char *class, bool from_left, int y)
 {
 	int from = from_left ? LEFT_X + BOX : RIGHT_X, to = from_left ? BAND_X : BAND_X + BAND, back = from_left ? -7 : 7;

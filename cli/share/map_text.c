@@ -3,8 +3,8 @@
  *     ┌─ pid 4711 gpuload ─────┐   ┌─ host-numa, node 0 ──┐   ┌─ pid 4720 python3 ─────┐
  *     │ CPU 0x7f3a40001000     │──▶│ data 64 MiB          │◀──│ CPU 0x7fd0c0001000     │
  *
- * The box of a process has BOX_LINES lines; a row has two boxes with the band between them.  Processes for which MAX_ROWS rows have
- * no room are listed, one per line. */
+ * The box of a process has BOX_LINES lines; a row has two such boxes, with the memory between them.  After MAX_ROWS rows, the other
+  * processes are only listed, one per line. */
 #include <string.h>
 
 #include "cli/share/map.h"

@@ -135,7 +135,7 @@ static gpul_status read_fill(struct share_request *q, const char *text, const ch
 		st = fill_make(q->type, q->fill, NULL, &count, &q->made, err);
 		q->data = q->made;
 		q->fill = NULL;
-	} else { /* a bad fill must fail before a large allocation */
+	} else { /* fill one element first, so that a bad FILL fails before the large allocation */
 		unsigned char one[8] = { 0 };
 
 		st = fill_in_place(q->type, q->fill, 1, one, err);
@@ -200,7 +200,7 @@ static gpul_status read_contents(const struct cli_args *args, struct share_reque
 	return st;
 }
 
-/* ---- the rest ---------------------------------------------------------------------- */
+/* ---- kind of memory, NUMA node, other options ----------------------------------------- */
 
 static gpul_status read_kind(const struct cli_args *args, struct share_request *q, gpul_error *err)
 {

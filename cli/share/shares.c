@@ -31,7 +31,7 @@ enum { ANSWER_MS = 200, MAX_THREADS = 32, PIDS_SHOWN = 4 };
 
 struct row {
 	const char *name;
-	gpul_error why; /* why the owner did not answer; status GPUL_OK: the owner did, and share is filled in */
+	gpul_error why; /* why the owner did not answer; status GPUL_OK: it did answer, and share is filled in */
 	bool removed;   /* the owner had died, and its socket has been removed */
 	gpul_ipc_share share;
 };

@@ -1,4 +1,4 @@
-/* soft.c — gpuload soft: sets the environment, reports that in one line, and becomes the program. */
+/* soft.c — gpuload soft: sets the environment, reports that in one line, and executes the program. */
 #include "cli/soft/soft.h"
 
 #include <errno.h>

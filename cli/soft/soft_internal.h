@@ -33,7 +33,7 @@ gpul_status soft_setup(struct soft_setup *s, const char *command, gpul_error *er
 gpul_status soft_setup_apply(const struct soft_setup *s, gpul_error *err);
 void soft_setup_free(struct soft_setup *s);
 
-/* Find the site-packages folder of the Python that runs a command: the interpreter itself, or the one in the first line of a
+/* Find the site-packages folder of the Python that runs a command: the command itself, or the interpreter in the #! line of a
  * script.  Returns false if there is no Python, or if its packages were not found. */
 bool soft_find_packages(const char *command, char site_packages[PATH_MAX]);
 /* Find the folder of NVIDIA's tool chain in site-packages, with the layout of a toolkit (bin, include, lib).  Returns

@@ -103,7 +103,7 @@ static gpul_status set_audit(struct soft_setup *s, gpul_error *err)
 	return set_libraries(s, "LD_AUDIT", secure_getenv("LD_AUDIT"), files, 1, err);
 }
 
-/* ---- the rest -------------------------------------------------------------------------------- */
+/* ---- variables of the driver, and of packages that compile kernels ---------------------------- */
 
 static gpul_status set_driver(struct soft_setup *s, gpul_error *err)
 {
@@ -126,7 +126,7 @@ static gpul_status set_driver(struct soft_setup *s, gpul_error *err)
 	return st;
 }
 
-/* Name a folder in the user's cache folder for the kernels that a package (client) compiles; false: the user has no cache folder. */
+/* Write the path of the cache folder for the kernels that a Python package (client) compiles; false: the user has no cache folder. */
 static bool name_cache(char path[PATH_MAX], const char *client)
 {
 	const char *cache = secure_getenv("XDG_CACHE_HOME"), *home = secure_getenv("HOME");
@@ -176,7 +176,7 @@ static gpul_status set_pycuda_cache(struct soft_setup *s, gpul_error *err)
 	return set_default(s, "PYCUDA_DISABLE_CACHE", "1", err);
 }
 
-/* Make nvcc add line information, because its machine code then also contains the PTX from which it was made. */
+/* Make nvcc add line information: ptxas then also stores the PTX in the cubin, and the software driver needs the PTX. */
 static gpul_status set_nvcc(struct soft_setup *s, gpul_error *err)
 {
 	static const char flag[] = "-lineinfo";
@@ -284,7 +284,7 @@ void soft_setup_free(struct soft_setup *s)
 	gpul_array_free(&s->variables);
 }
 
-/* ---- the driver, in a process that becomes a program: only that program starts the tools of GPULOAD_SOFT_TOOLS ---- */
+/* ---- opening the driver in a process that later executes a program; only the program starts the tools of GPULOAD_SOFT_TOOLS ---- */
 gpul_status soft_check_tools(const gpul_driver *drv, const char *list, gpul_error *err)
 {
 	const char *why = list && drv->check_tools ? drv->check_tools(list) : "";

@@ -91,7 +91,7 @@ static void (*const add_two[GPUL_N_TYPES])(const void *rows, size_t n, union row
 
 /* ---- chunks -------------------------------------------------------------------------------- */
 
-/* number of levels at which rows are added: pairs of 1, 2, 4 and 8 rows */
+/* height of the tree in which the SUM_ROWS rows of a chunk are added: pairs of rows, then pairs of sums of 2, 4 and 8 rows */
 enum { LEVELS = 4 };
 static_assert(1 << LEVELS == SUM_ROWS, "rows are added as pairs of pairs");
 

@@ -31,7 +31,7 @@ bool sum_stage_pays(const gpul_driver *drv, CUdeviceptr data, size_t bytes);
 gpul_status sum_stage_create(const gpul_driver *drv, struct sum_stage **out, gpul_error *err);
 void sum_stage_destroy(struct sum_stage *s); /* accepts NULL; waits for running copies */
 
-/** Begin with new data: the copies wait for the work that is in the stream now.
+/** Begin with new data: its copies start when the work that is in the stream now has ended.
  *
  * @s       a stage
  * @stream  the stream of the kernels
@@ -50,7 +50,7 @@ gpul_status sum_stage_begin(struct sum_stage *s, CUstream stream, gpul_error *er
  * Threads one at a time */
 gpul_status sum_stage_copy(struct sum_stage *s, CUdeviceptr data, size_t bytes, CUstream stream, CUdeviceptr *out, gpul_error *err);
 
-/** Release the piece's buffer after the kernels that are in the stream now.
+/** Release the buffer of the piece when the kernels that are in the stream now have ended.
  *
  * @s       after sum_stage_copy()
  * @stream  the stream of sum_stage_begin()

@@ -119,7 +119,7 @@ uint64_t gpul_cache_bound(void)
 	return (uint64_t)n << shift;
 }
 
-/* ---- all files --------------------------------------------------------------------------- */
+/* ---- listing and removing files ---------------------------------------------------------- */
 
 struct entry {
 	char name[CACHE_NAME_BYTES];

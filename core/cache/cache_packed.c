@@ -46,7 +46,7 @@ static void work_in_parallel(struct packing *k)
 	gpul_parallel(k->n < n_cpus ? (unsigned)k->n : n_cpus, work, k);
 }
 
-/* Create the parts of a text. */
+/* Divide a text into parts of PART_BYTES; the last one may be smaller.  Returns false if out of memory. */
 static bool divide(struct packing *k, char *text, size_t text_bytes)
 {
 	k->n = text_bytes / PART_BYTES + (text_bytes % PART_BYTES != 0);

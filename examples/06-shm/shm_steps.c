@@ -33,7 +33,7 @@ struct lesson {
 
 static const char *name_to_unlink; /* NULL: there is no name to remove */
 
-/* exit() calls this; when the process is killed, nothing calls it, which is the subject of this lesson. */
+/* Called by exit(), but not when the process is killed, which is the subject of this lesson. */
 static void unlink_at_exit(void)
 {
 	if (name_to_unlink)

@@ -1,7 +1,7 @@
 /* 1_flag.cu — a message of two words and a flag, from the GPU to the CPU. */
 #include "steps.cuh"
 
-/* Slow motion: after each store the GPU waits until the CPU has polled. */
+/* Runs in slow motion: after each store the GPU waits until the CPU has polled. */
 extern "C" __global__ void slow(struct mailbox *box, u64 n_messages, u64 flag_first)
 {
 	u64 polls = 0;
@@ -22,7 +22,7 @@ extern "C" __global__ void slow(struct mailbox *box, u64 n_messages, u64 flag_fi
 	}
 }
 
-/* At full speed, with the correct order: the words, then the flag. */
+/* Runs at full speed, and stores in the correct order: the words, then the flag. */
 extern "C" __global__ void fast(struct mailbox *box, u64 n_messages)
 {
 	for (u64 m = 1; m <= n_messages; m++) {

@@ -33,7 +33,7 @@ static bool read_message(struct reader *r, struct slot *out)
 	return true;
 }
 
-/* Check that the message has this position, and is the next message of its thread. */
+/* Check that the message contains the position at which it was read, and is the next message of its thread. */
 static bool check_message(struct reader *r, const struct slot *m)
 {
 	const bool good = m->word[1] == r->position - 1 && (m->word[0] & 0xffffffff) == r->of_thread[m->word[0] >> 32]++;

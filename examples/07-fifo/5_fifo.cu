@@ -28,7 +28,7 @@ extern "C" __global__ void shared(gpul_fifo_device fifo, struct polls *polls, u6
 			return;
 }
 
-/* Each thread owns a lane.  It writes a letter, pushes a trigger, and waits for the answer. */
+/* Each thread owns a lane.  It writes a question, pushes a trigger, and waits for the answer. */
 extern "C" __global__ void letters(gpul_fifo_device fifo, struct letters *letters, u64 n)
 {
 	const unsigned me = blockIdx.x;
@@ -47,7 +47,7 @@ extern "C" __global__ void letters(gpul_fifo_device fifo, struct letters *letter
 	gpul_fifo_disown(&port);
 }
 
-/* The CPU reads nothing: push until a push fails, and store its result. */
+/* The CPU reads nothing: push until a push fails, and store the result of that push. */
 extern "C" __global__ void stuck(gpul_fifo_device fifo, struct ends *ends, u64 timeout_ns)
 {
 	const unsigned me = blockIdx.x;

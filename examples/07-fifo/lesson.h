@@ -21,7 +21,7 @@ struct lesson {
 	int n_mem, n_device;
 };
 
-/* A parameter of a kernel: ARG(variable). */
+/* An argument of a kernel; ARG(variable) initialises it. */
 struct lesson_arg {
 	void *value;
 	size_t bytes;

@@ -25,19 +25,19 @@ struct slot {
 struct one_slot {
 	struct slot slot; /* written by the GPU */
 	u64 zero[6];
-	u64 polls; /* written by the CPU */
+	u64 polls; /* written by the CPU: how often it has polled */
 };
 
 /* Steps 3 and 4: position p uses slot p mod SLOTS, and its lap bit is 1 in even laps, 0 in odd laps. */
 struct ring {
 	struct slot slot[SLOTS]; /* written by the GPU */
-	u64 tail, zero[7];       /* the CPU writes (step 4): it has read all positions below the tail */
+	u64 tail, zero[7];       /* tail: written by the CPU (step 4), which has read all positions below the tail */
 };
 
 /* Steps 4 and 5: how often each thread has polled the tail; one cache line for each thread. */
 #define THREADS 16
 struct polls {
-	u64 of_thread[THREADS][8]; /* written by the GPU */
+	u64 of_thread[THREADS][8]; /* written by the GPU: word 0 of each line is the number of polls */
 };
 
 /* Step 5: a question and its answer for each thread.  LETTER is the kind of the triggers. */

@@ -111,7 +111,7 @@ static void sends_messages(struct end *e)
 		need(gpul_rdma_wait(e->conn, requests[i], NULL, &err), &err);
 }
 
-/* ---- puts: no receive, no slot; a step tells how many have arrived ------------------------------------------------ */
+/* ---- puts: they need no receive and no slot; a step counter tells how many have arrived -------------------------- */
 
 static void receives_puts(struct end *e)
 {

@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Exchange one line of text with the other process: queue pair, first packet, LID, address and key of the memory, GID. */
+/* Exchange one line of text with the other process: queue pair, number of the first packet, LID, address and key of the memory, GID. */
 static void exchange(struct end *e, const struct lesson_peer *peer, struct address *other)
 {
 	const struct address own = queue_pair_address(&e->device, e->qp);

@@ -45,7 +45,7 @@ static __device__ bool wait_until(const u64 *p, u64 at_least)
 	return true;
 }
 
-/* Order the stores before this call and the loads after it, for all GPUs and CPUs. */
+/* A full fence: all GPUs and CPUs see the stores before this call before the loads after it are executed. */
 static __device__ void fence()
 {
 	asm volatile("fence.sc.sys;" ::: "memory");

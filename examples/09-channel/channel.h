@@ -37,7 +37,7 @@ struct log {
 
 /* The three protocols. */
 enum {
-	TAIL_FIRST, /* wrong: the step counter is raised before the data is written */
+	TAIL_FIRST, /* wrong: the step counter is incremented before the data is written */
 	NO_CREDIT,  /* wrong: the sender does not wait until the slot is free */
 	RIGHT,
 };

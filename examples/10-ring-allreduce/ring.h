@@ -24,7 +24,7 @@ struct record {
 	u64 chunk[MAX_RANKS];
 };
 
-/* The primitive of a step. */
+/* The primitive that a step executes; the names are NCCL's. */
 enum { START, SEND, RECV_REDUCE_SEND, RECV_REDUCE_COPY_SEND, RECV_COPY_SEND, RECV };
 
 struct log {

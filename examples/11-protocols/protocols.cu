@@ -275,7 +275,7 @@ extern "C" __global__ void ll128_two_halves(struct wire *w, struct result *resul
 		}
 }
 
-/* Simple, wrong variant: no barrier between the data and the step, and the other threads are later than thread 0. */
+/* Simple, wrong variant: no barrier between the data and the step, and the other threads store later than thread 0. */
 extern "C" __global__ void simple_no_barrier(struct wire *w, struct result *result)
 {
 	if (blockIdx.x == 1)

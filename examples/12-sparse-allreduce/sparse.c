@@ -39,7 +39,7 @@ int main(int argc, char **argv)
 	need(gpul_comm_mesh_create(boot, &network, WAIT_MS, &mesh, &err), &err); /* a connection to each other rank */
 	need(gpul_comm_sparse_create(drv, gpul_comm_device(options.comm), boot, mesh, &options, &sparse, &err), &err);
 
-	for (int i = 0; i < COUNT; i++) /* blocks of 256 elements; the ranks' blocks differ */
+	for (int i = 0; i < COUNT; i++) /* blocks of 256 elements; different blocks are non-zero on each rank */
 		data[i] = (i / 256 + job.rank * 3) % 1000 < percent * 10 ? (float)(job.rank + 1) : 0;
 	need(gpul_cu(drv, &err, cuMemAlloc(&send, BYTES)), &err);
 	need(gpul_cu(drv, &err, cuMemAlloc(&recv, BYTES)), &err);

@@ -10,7 +10,7 @@ import bisect, re, struct, sys
 
 CALL = re.compile(r"^\d+(?:/\d+)? ([\d.]+) +(cuMem\w+)\((.*)\) = CUDA_SUCCESS", re.M)
 ACCESS = re.compile(r"^#\d+ .*?: (ld|st)\.(\S+) .*?;(.*?)  (?:reads|writes) \d+ bytes of global at (.*)$", re.M)
-# Offsets in the buffer of a connection: the page of the counter, the buffers of LL and LL128, then that of Simple, which has 8 slots.
+# The buffer of a connection consists of a page with the counter, the buffers of LL and LL128, and the buffer of Simple with 8 slots.
 SLOTS_AT, SLOT = 0x1000 + 0x80000 + 0x4b0000, 0x400000 // 8
 
 

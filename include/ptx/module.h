@@ -30,7 +30,7 @@ extern "C" {
 #endif
 
 typedef uint32_t gpul_ptx_str;   /* an index into the module's strings; 0 is "" */
-#define GPUL_PTX_NONE UINT32_MAX /* means "no such row" in every index below */
+#define GPUL_PTX_NONE UINT32_MAX /* in every index below: there is no such entry */
 
 /* ---- operands ---------------------------------------------------------------------------- */
 
@@ -110,7 +110,7 @@ typedef struct gpul_ptx_regs { /* one declared name: `.reg .b32 %r<5>`, `.reg .v
 	uint8_t vector;        /* number of elements: 1, 2 or 4 */
 	bool ranged;           /* declared with <count> */
 	uint32_t first;        /* flat number of the first register, for a vector of its element .x */
-	uint32_t count;        /* number of registers; 1 unless ranged */
+	uint32_t count;        /* the <count>; 1 if not ranged */
 	uint32_t scope;
 } gpul_ptx_regs;
 
@@ -169,7 +169,7 @@ typedef struct gpul_ptx_tuning { /* performance-tuning directives (.maxntid ...)
 	uint32_t first_pragma, n_pragmas; /* indices in module->pragmas */
 } gpul_ptx_tuning;
 
-typedef struct gpul_ptx_scope { /* a block { } in a body; the scope in row 0 is the body itself */
+typedef struct gpul_ptx_scope { /* a block { } in a body; scopes[0] is the body itself */
 	uint32_t parent;
 	uint32_t open, close; /* indices in func->items */
 } gpul_ptx_scope;
@@ -206,9 +206,9 @@ typedef struct gpul_ptx_func {
 	gpul_ptx_var *params, *rets, *vars;
 	uint32_t n_params, n_rets, n_vars;
 	gpul_ptx_regs *regs;
-	uint32_t n_regs;        /* number of rows of regs */
+	uint32_t n_regs;        /* number of entries of regs */
 	uint32_t n_flat_regs;   /* number of registers, counting each element of a vector register */
-	uint32_t n_module_regs; /* registers with lower numbers belong to the module: the first rows of regs are copies of those rows of
+	uint32_t n_module_regs; /* registers with lower numbers belong to the module: the first entries of regs are copies of those of
 				     * module->regs that are declared before this function */
 	gpul_ptx_label *labels;
 	uint32_t n_labels;
@@ -303,7 +303,7 @@ gpul_ptx_module *gpul_ptx_module_share(gpul_ptx_module *m);
 /** Parse the declarations of a text that is known to be valid, and its bodies when they are needed: for a large text of which a
  * program runs few functions.
  *
- * A function has its body, and rows of the module's tables that only the body uses, after gpul_ptx_need_body(); before, it has
+ * A function has its body, and entries of the module's tables that only the body uses, after gpul_ptx_need_body(); before, it has
  * only the .shared variables that the body declares.  Tables of the module grow at their end then, and never move.
  *
  * @text       the PTX, which gpul_ptx_parse() accepts; must exist until the module is destroyed
@@ -314,11 +314,11 @@ gpul_ptx_module *gpul_ptx_module_share(gpul_ptx_module *m);
  *         an address range of some 100 times text_bytes, which gpul_ptx_parse() does not need */
 gpul_status gpul_ptx_parse_lazy(const char *text, size_t text_bytes, const char *file_name, gpul_ptx_module **out, gpul_error *err);
 
-/** Parse the body of the function in this row of m->funcs, unless it has been parsed.  Does nothing for modules that are not from
+/** Parse the body of the function m->funcs[row], unless it has been parsed.  Does nothing for modules that are not from
  * gpul_ptx_parse_lazy(), and for functions without a body.
  *
  * @m    the module; the caller needs only be one of its owners (gpul_ptx_module_share())
- * @row  the function's row of m->funcs
+ * @row  index of the function in m->funcs
  * Errors  GPUL_EFORMAT, GPUL_ENOMEM; after the first error each call for a body that has not been parsed fails
  * Threads any thread, even while others read the functions that have been parsed */
 gpul_status gpul_ptx_need_body(gpul_ptx_module *m, uint32_t row, gpul_error *err);

@@ -205,7 +205,7 @@ typedef enum gpul_ptx_special {
 /* clang-format off */
 typedef enum gpul_ptx_selector {
 	GPUL_PTX_SEL_NONE,
-	GPUL_PTX_SEL_X, GPUL_PTX_SEL_Y, GPUL_PTX_SEL_Z, GPUL_PTX_SEL_W,      /* or .r .g .b .a */
+	GPUL_PTX_SEL_X, GPUL_PTX_SEL_Y, GPUL_PTX_SEL_Z, GPUL_PTX_SEL_W,      /* also written .r .g .b .a */
 	GPUL_PTX_SEL_B0, GPUL_PTX_SEL_B1, GPUL_PTX_SEL_B2, GPUL_PTX_SEL_B3,
 	GPUL_PTX_SEL_H0, GPUL_PTX_SEL_H1,
 	GPUL_PTX_SEL_BYTES,  /* .b3210, .b7654, .b10: value.i contains the digits, the rightmost in bits 0..3, the

@@ -25,7 +25,7 @@
 #define GPUL_LIBDIR "/usr/local/lib/gpuload"
 #endif
 
-/* ---- finding the program ----------------------------------------------------------------- */
+/* ---- finding the program gpuload-probe --------------------------------------------------- */
 
 static bool is_program(char path[PATH_MAX], const char *folder, const char *below)
 {
@@ -46,7 +46,7 @@ static bool find_program(char path[PATH_MAX])
 	       is_program(path, GPUL_LIBDIR, "/gpuload-probe");
 }
 
-/* ---- starting the program ---------------------------------------------------------------- */
+/* ---- starting gpuload-probe -------------------------------------------------------------- */
 
 static bool is_replaced(const char *variable, const char *const *by)
 {
@@ -148,7 +148,7 @@ static gpul_status start_program(struct probe_child *c, const char *path, gpul_e
 	return GPUL_OK;
 }
 
-/* ---- the child's end --------------------------------------------------------------------- */
+/* ---- how the child ended ----------------------------------------------------------------- */
 
 /* Wait up to wait_ms for the child to exit, then kill it.  Returns the status from waitpid(); -1: another thread reaped it. */
 static int reap_child(struct probe_child *c, int wait_ms)

@@ -66,7 +66,7 @@ void gpul_net_connects_abandon(const gpul_net_context *context);
 /* Close a connection; the peer's requests end with an error.  NULL is fine. */
 void gpul_net_end_close(gpul_net_end *e);
 
-/* ---- for listener.c and connect.c ---- */
+/* ---- functions that listener.c and connect.c share ---- */
 
 /** Make an end of a connection.  It owns conn from now on, even on failure.
  *

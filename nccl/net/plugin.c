@@ -286,7 +286,7 @@ static gpul_nccl_result connect_v10(int device, const gpul_nccl_config *config, 
 	return connect_to(only_context, device, handle, sender, offload);
 }
 
-/* ---- the tables ------------------------------------------------------------------------------------------------ */
+/* ---- the exported tables of functions -------------------------------------------------------------------------- */
 
 /* The plug-in sets these functions to NULL: they are for devices that perform the transfers themselves, and for merged NICs. */
 #define TRANSFERS \

@@ -32,7 +32,7 @@ static uintptr_t stack_end(void)
 	return end;
 }
 
-/* Copy up to n_bytes; returns the number of readable bytes. */
+/* Copy up to n_bytes from an address that may be invalid; returns the number of copied bytes. */
 static size_t copy_safely(void *to, const void *from, size_t n_bytes)
 {
 	const uintptr_t frame = (uintptr_t)__builtin_frame_address(0), at = (uintptr_t)from;

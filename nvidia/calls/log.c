@@ -37,7 +37,7 @@ static volatile uint8_t *not_forked; /* 0 in a child of fork() until the child c
 static pthread_key_t at_thread_end;
 static const char *no_log; /* why there is no log; reported at the first call */
 
-/* ---- start and end --------------------------------------------------------------------------- */
+/* ---- start and end of the log in this process ------------------------------------------------ */
 
 static void leave_slot(void *unused)
 {
@@ -98,7 +98,7 @@ __attribute__((constructor)) static void open_log(void)
 	errno = before;
 }
 
-/* ---- slots ----------------------------------------------------------------------------------- */
+/* ---- slots: one for each thread -------------------------------------------------------------- */
 
 static bool claim_slot(struct calls_slot *slot)
 {

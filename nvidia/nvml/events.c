@@ -32,7 +32,7 @@ static struct {
 	struct event_set *sets; /* list of sets; a handle is the address of a set */
 } events = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* ---- sets ------------------------------------------------------------------------------------ */
+/* ---- event sets ------------------------------------------------------------------------------ */
 
 static int create_set(bool is_of_system, void **out)
 {

@@ -9,7 +9,7 @@
 
 #include "nvidia/nvml/nvml_internal.h"
 
-/* ---- numbers --------------------------------------------------------------------------------- */
+/* ---- calls that return one number ------------------------------------------------------------ */
 
 NUMBER(nvmlDeviceGetBrand, int, 0 * d->index)       /* NVML_BRAND_UNKNOWN */
 NUMBER(nvmlDeviceGetComputeMode, int, 0 * d->index) /* NVML_COMPUTEMODE_DEFAULT */
@@ -107,7 +107,7 @@ CALL(nvmlDeviceGetFieldValues, void *handle, int n, struct field_value *values)
 	return r;
 }
 
-/* ---- identity -------------------------------------------------------------------------------- */
+/* ---- identity of a device -------------------------------------------------------------------- */
 
 enum { UUID_BYTES = 16 };
 
@@ -292,7 +292,7 @@ CALL(nvmlDeviceOnSameBoard, void *handle1, void *handle2, int *out)
 	return r;
 }
 
-/* nvmlGpuTopologyLevel_t of a device and itself, and of two devices */
+/* values of nvmlGpuTopologyLevel_t: INTERNAL for a device and itself, NODE for two devices */
 enum { INTERNAL = 0, NODE = 40 };
 
 CALL(nvmlDeviceGetTopologyCommonAncestor, void *handle1, void *handle2, int *out)

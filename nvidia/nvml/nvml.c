@@ -37,7 +37,7 @@ static struct {
 	double last_wall_s, last_cpu_s; /* time and CPU time at the last query of the utilisation */
 } nvml = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* ---- start ----------------------------------------------------------------------------------- */
+/* ---- nvmlInit and nvmlShutdown --------------------------------------------------------------- */
 
 static int open_driver(void)
 {

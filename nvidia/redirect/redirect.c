@@ -39,7 +39,7 @@ static const char *path_of(const struct link_map *map)
 	return *map->l_name ? map->l_name : "/proc/self/exe";
 }
 
-/* ---- jumps ----------------------------------------------------------------------------------- */
+/* ---- writing the jumps into the program's runtime -------------------------------------------- */
 
 static bool write_jumps(const struct runtime_call *calls, const uintptr_t *targets, size_t n, uintptr_t loaded_at)
 {
@@ -171,7 +171,7 @@ static void explain_refused(const void *caller)
 	free(u);
 }
 
-/* ---- objects --------------------------------------------------------------------------------- */
+/* ---- loaded objects -------------------------------------------------------------------------- */
 
 static void redirect_object(const struct link_map *map)
 {

@@ -24,7 +24,7 @@ struct machine_code {
 	size_t anchor;       /* offset of ANCHOR_BYTES bytes that no relocation changes */
 };
 
-/* ---- the archive ----------------------------------------------------------------------------- */
+/* ---- reading libcudart_static.a -------------------------------------------------------------- */
 
 /* Copy a member, because members begin at even offsets, while structures of ELF files must be aligned to 8 bytes. */
 static bool copy_member(const void *bytes, size_t n_bytes, struct mapped *out)
@@ -119,7 +119,7 @@ static bool read_code(struct mapped elf, struct machine_code *code)
 	return code->is_address && find_anchor(code);
 }
 
-/* ---- the object ------------------------------------------------------------------------------ */
+/* ---- finding the archive's code in the object ------------------------------------------------ */
 
 static bool is_equal(const struct machine_code *code, const uint8_t *at)
 {

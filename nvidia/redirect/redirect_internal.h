@@ -16,7 +16,7 @@
 
 enum { REDIRECT_MAX_CALLS = 1024 };
 
-/* a file that is mapped; all zeros: none */
+/* A mapped file.  All members are 0 if no file is mapped. */
 struct mapped {
 	const uint8_t *bytes;
 	size_t n_bytes;
@@ -35,7 +35,7 @@ struct static_runtime {
 
 /* ---- symbols.c: ELF files -------------------------------------------------------------------- */
 
-/* Map a file; false: it cannot be read.  unmap_file() accepts zeros. */
+/* Map a file; false: it cannot be read.  unmap_file() accepts a struct of zeros. */
 bool map_file(const char *path, struct mapped *out);
 void unmap_file(struct mapped *file);
 

@@ -31,7 +31,7 @@ void unmap_file(struct mapped *file)
 	*file = (struct mapped){ 0 };
 }
 
-/* ---- files ----------------------------------------------------------------------------------- */
+/* ---- mapped ELF files ------------------------------------------------------------------------ */
 
 static bool is_inside(struct mapped file, uint64_t offset, uint64_t n_bytes)
 {

@@ -83,7 +83,7 @@ bool ptx_link_keeps_var(const ptx_linker *l, uint32_t input, uint32_t row)
 	return s->strength ? is_place(s->definition, input, row) : is_place(s->first, input, row);
 }
 
-/* ---- checks ------------------------------------------------------------------------------ */
+/* ---- checks that two declarations of a name agree ---------------------------------------- */
 
 static gpul_status fail_different(const ptx_linker *l, struct ptx_link_place a, struct ptx_link_place b, const char *name, const char *what)
 {
@@ -136,7 +136,7 @@ static void raise_alignment(ptx_linker *l, struct ptx_link_place a, struct ptx_l
 		v->align = w->align;
 }
 
-/* ---- definitions ------------------------------------------------------------------------- */
+/* ---- strong, weak and common definitions ------------------------------------------------- */
 
 static ptx_strength strength_of(unsigned linkage)
 {

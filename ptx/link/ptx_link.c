@@ -138,7 +138,7 @@ static gpul_status renumber_lines(ptx_linker *l, gpul_ptx_module *m)
 	return GPUL_OK;
 }
 
-/* ---- the steps --------------------------------------------------------------------------- */
+/* ---- the steps of a link ----------------------------------------------------------------- */
 
 static gpul_status link_all(ptx_linker *l)
 {

@@ -45,7 +45,7 @@ struct ptx_link_input {
 	/* a copy of the input with vars, funcs, locs and strings of its own; strings, func_row and symbol have room for twice the names,
 	 * because each may get a new one */
 	gpul_ptx_module m;
-	uint32_t *func_row; /* for each name: its index in funcs, if possible of the entry with the body */
+	uint32_t *func_row; /* for each name: index in funcs of its entry with the body; without a body, of its first entry */
 	uint32_t *symbol;   /* for each name: its index in symbols; 0: private, or not a module-level name */
 	bool *aliased;      /* for each entry of funcs: true if .alias defines the function */
 	uint8_t *written;   /* for each entry of vars: a value of enum ptx_written */

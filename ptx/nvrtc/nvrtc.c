@@ -8,7 +8,7 @@
 
 #include "ptx/nvrtc/nvrtc_internal.h"
 
-/* ---- options ----------------------------------------------------------------------------- */
+/* ---- options of NVRTC -------------------------------------------------------------------- */
 
 enum { MAX_OWN_OPTIONS = 4 }; /* number of options that gpuload adds: architecture, 128-bit integers, two include folders */
 

@@ -86,7 +86,7 @@ static void find_shared(ptx_parser *p, const char *from, const char *end)
 	}
 }
 
-/* ---- the body ------------------------------------------------------------------------------ */
+/* ---- skipping a body ----------------------------------------------------------------------- */
 
 /* Move the lexer back to the first byte of the current token. */
 static void unread_token(ptx_parser *p)

@@ -31,7 +31,7 @@ enum { MAX_EXTRA_MODS = 256, SPARE_ROWS = 64 };
  * of a function is parsed twice, the second time with its body, so dimensions and pragmas count half. */
 enum { SHORTEST_INIT = 1, SHORTEST_DIM = 1, SHORTEST_PRAGMA = 1, SHORTEST_LOC = 10, SHORTEST_PROTOTYPE = 16 };
 
-/* ---- tables that do not move ------------------------------------------------------------------ */
+/* ---- tables that grow in place ------------------------------------------------------------------ */
 
 static void *reserve(size_t bytes)
 {
@@ -78,7 +78,7 @@ static void free_bodies(struct ptx_bodies *b)
 	free(b);
 }
 
-/* ---- the module ------------------------------------------------------------------------------- */
+/* ---- parsing the declarations ----------------------------------------------------------------- */
 
 /* Check that the table of names is large enough.  A declaration such as a<60000> has more names than characters, so only this table
  * can be too small. */
@@ -169,7 +169,7 @@ gpul_status gpul_ptx_parse_lazy(const char *text, size_t text_bytes, const char 
 	return st;
 }
 
-/* ---- bodies ------------------------------------------------------------------------------------ */
+/* ---- parsing a body when it is needed ---------------------------------------------------------- */
 
 /* Set the fields for the body of a function, which the parser has left in p->func.  Other threads may read the other fields at the
  * same time. */
@@ -230,7 +230,7 @@ gpul_status gpul_ptx_need_body(gpul_ptx_module *m, uint32_t row, gpul_error *err
 	return st;
 }
 
-/* ---- the end of a module -------------------------------------------------------------------------- */
+/* ---- destroying a module -------------------------------------------------------------------------- */
 
 void gpul_ptx_module_destroy(gpul_ptx_module *m)
 {

@@ -52,7 +52,7 @@ const struct strict_form strict_arithmetic[] = {
 	{ "dp4a", "u32|s32 u32|s32", "uuuu", 50, 61, 0, 0, 0 },
 	{ "dp2a", "^lo|hi u32|s32 u32|s32", "uuuu", 50, 61, 0, 0, 0 },
 
-	/* comparison and selection */
+	/* comparisons and selections */
 	{ "set", SIGNED_COMPARE " " BOOL " u32|s32|f32 s16|s32|s64", "011/q", 0, 0, 0, 0, 0 },
 	{ "set", UNSIGNED_COMPARE " " BOOL " u32|s32|f32 u16|u32|u64", "011/q", 0, 0, 0, 0, 0 },
 	{ "set", "eq|ne " BOOL " u32|s32|f32 b16|b32|b64", "011/q", 0, 0, 0, 0, 0 },
@@ -86,7 +86,7 @@ const struct strict_form strict_arithmetic[] = {
 	{ "slct", "b16|b32|b64|" INTS "|f32|f64 s32", "0001", 0, 0, 0, 0, 0 },
 	{ "slct", "?ftz b16|b32|b64|" INTS "|f32|f64 f32", "0001", 0, 0, 0, 0, 0 },
 
-	/* bits */
+	/* operations on bits */
 	{ "and or xor", "b16|b32|b64", "000", 0, 0, 0, 0, 0 },
 	{ "and or xor", "pred", "pqq", 0, 0, 0, 0, 0 },
 	{ "not", "b16|b32|b64", "00", 0, 0, 0, 0, 0 },

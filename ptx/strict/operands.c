@@ -120,7 +120,7 @@ static const gpul_ptx_var *variable_of(const struct strict *s, const gpul_ptx_op
 	}
 }
 
-/* ---- values ------------------------------------------------------------------------------- */
+/* ---- registers and literals --------------------------------------------------------------- */
 
 static gpul_status check_literal(struct strict *s, const struct operand *a, unsigned type)
 {
@@ -459,7 +459,7 @@ static gpul_status check_barrier(struct strict *s, const gpul_ptx_inst *in)
 	return GPUL_OK;
 }
 
-/* Check the operands of a call, call (results), function, (arguments): their numbers must match the function. */
+/* Check "call (results), function, (arguments)": the numbers of results and arguments must be those of the function. */
 static gpul_status check_call(struct strict *s, const gpul_ptx_inst *in)
 {
 	const gpul_ptx_operand *o = &s->f->operands[in->first_operand], *end = o + in->n_operands;

@@ -43,8 +43,8 @@ static gpul_status measure_rate(struct incast_rank *r, struct incast_result *res
 	return st;
 }
 
-/* Compute the window: the bandwidth-delay product (rate times round trip of a grant) plus two grants.  While one of the two is on
- * the link, the other waits for it, so the link does not become idle when a sender is late by less than a grant's time. */
+/* Compute the window: the bandwidth-delay product (rate times round trip of a grant) plus two grants.  While the data of one
+ * grant is on the link, those of another one are queued, so the link stays busy if a sender is late by less than a grant's time. */
 static gpul_status choose_window(struct incast_rank *r, struct incast_result *result, gpul_error *err)
 {
 	gpul_status st;

@@ -181,7 +181,7 @@ static gpul_status exchange_offers(struct incast_rank *r, gpul_error *err)
 	return st;
 }
 
-/* Map the shared page, which rank 0 creates. */
+/* Map the page of counters, which all ranks share and rank 0 creates. */
 static gpul_status share_page(struct incast_rank *r, gpul_error *err)
 {
 	int mine = -1, all[GPUL_COMM_MAX_RANKS];

@@ -20,7 +20,7 @@
 
 enum { INCAST_MEET_MS = 60 * 1000, INCAST_WAIT_MS = 60 * 1000, INCAST_TAG = 1 };
 
-/* Words in the receiver's memory that a sender increases by puts. */
+/* Words in the receiver's memory into which a sender puts new values (RDMA writes). */
 struct incast_mail {
 	_Atomic uint64_t requested; /* receiver-driven: number of messages that the sender wants to send */
 	uint64_t unused[7];
@@ -30,7 +30,7 @@ struct incast_mail {
 	uint64_t unused3[7];
 };
 
-/* A rank's counters in the shared page. */
+/* A rank's counters, in the page that all ranks map. */
 struct incast_counters {
 	_Atomic uint64_t posted; /* number of bytes that the rank has posted to the network */
 	_Atomic uint64_t retransmissions;
@@ -43,7 +43,7 @@ struct incast_rank {
 	gpul_comm_job job;
 	gpul_boot *boot;
 	gpul_comm_mesh *mesh, *probe_mesh; /* probe_mesh connects rank 1 with rank 0 */
-	int queue_fd, queue_device;        /* rank 0 in a private network: socket and device; otherwise -1 and 0 */
+	int queue_fd, queue_device;        /* rank 0 in a private network: netlink socket and index of the device; else -1, 0 */
 
 	unsigned n_slots;
 	size_t slot_bytes;
@@ -51,10 +51,10 @@ struct incast_rank {
 	struct incast_mail *mail; /* array: on rank 0 one element for each rank; on another rank one element */
 	gpul_rdma_region *data_region, *mail_region;
 	gpul_rdma_region *probe_region;              /* `mail`, registered for probe_mesh */
-	gpul_rdma_remote to_data, to_mail, to_probe; /* on a sender: its parts of rank 0's memory */
+	gpul_rdma_remote to_data, to_mail, to_probe; /* on a sender: the parts of rank 0's memory into which it puts */
 
-	struct incast_counters *counters; /* counters of all ranks; in the shared page */
-	_Atomic uint64_t *handed_ns;      /* time at which each message was handed over, by rank and message; in the shared page */
+	struct incast_counters *counters; /* counters of all ranks; in the page that all ranks map */
+	_Atomic uint64_t *handed_ns;      /* by rank and message: time at which it was handed to the send path; in the shared page */
 	size_t shared_bytes;
 	uint32_t run; /* number of the current run, from 1 */
 };
@@ -80,7 +80,7 @@ void incast_rank_close(struct incast_rank *r);
 
 /* Return the slot of a sender's message: on rank 0 in that sender's part, on a sender in its own memory. */
 unsigned char *incast_slot(const struct incast_rank *r, int rank, uint64_t message);
-/* Return the time at which a rank handed a message over. */
+/* Return the address of the time at which a rank handed a message to the send path. */
 _Atomic uint64_t *incast_handed(const struct incast_rank *r, int rank, uint64_t message);
 
 /* incast_fill() writes the content of a message; incast_count_wrong() counts the bytes that differ from it. */
@@ -102,7 +102,7 @@ struct incast_pace {
  * Threads one at a time */
 gpul_status incast_pace_turn(struct incast_pace *p, bool busy, gpul_error *err);
 
-/** A sender's part of a run: hand over all messages, and wait until they have ended.
+/** A sender's part of a run: hand all messages to the send path, and wait until their requests have ended.
  *
  * @r    an open rank
  * @run  the same on all ranks; window_bytes is not used here
@@ -114,7 +114,7 @@ gpul_status incast_send(struct incast_rank *r, const struct incast_run *run, gpu
  *
  * @r    an open rank; rank 0
  * @run  the same on all ranks
- * @f    all zeros; filled, except `measured`
+ * @f    all zeros before the call; filled in, except `measured`
  * Errors  the failure of a connection or of the job; GPUL_ENOMEM; GPUL_ESYS
  * Threads one at a time */
 gpul_status incast_receive(struct incast_rank *r, const struct incast_run *run, struct incast_figures *f, gpul_error *err);

@@ -10,10 +10,10 @@
 
 enum { SAMPLE_NS = 1000000, MOST_SAMPLES = 60000, MOST_PROBES = 60000, MOST_GRANTS = 1024, WAIT_MS = INCAST_WAIT_MS, LATE_NS = 100000000 };
 
-/* The receiver's state of one sender. */
+/* The state that the receiver keeps for one sender. */
 struct source {
 	gpul_rdma_conn *conn;
-	uint64_t requested; /* messages for which the sender has requested admission */
+	uint64_t requested; /* number of messages for which the sender has requested admission */
 	uint64_t ended;     /* number of messages that have arrived */
 	uint64_t bytes;
 	struct grant { /* receives in flight: a ring buffer, in the order of the grants */
@@ -35,7 +35,7 @@ struct receiver {
 	uint64_t bytes;               /* number of bytes that have arrived */
 	gpul_admission_grant waiting; /* a grant whose receive could not be posted yet; none if its bytes are 0 */
 
-	uint64_t *latencies, n_latencies; /* latencies of messages; if the run does not record, of grants */
+	uint64_t *latencies, n_latencies; /* latencies of messages, or of grants if run->recorded is false */
 	uint64_t *probes, n_probes, last_probe;
 	uint64_t sampled_ns, drops; /* time of the last sample; number of drops before the start */
 	double area;                /* integral of the queue's depth over time, in bytes times ns */
@@ -65,8 +65,8 @@ static double fairness(const uint64_t *share, int n_ranks)
 
 /* ---- the depth of the queue ------------------------------------------------------------------------------------ */
 
-/* Return the depth of the queue without a private network, which is the number of bytes in flight.  It includes granted bytes that
- * the sender has not sent yet. */
+/* Return the bytes in flight, which stand for the depth of the queue if there is no private network whose queue can be read.  They
+ * include granted bytes that the sender has not sent yet. */
 static uint64_t bytes_between(const struct receiver *v)
 {
 	uint64_t posted = 0;

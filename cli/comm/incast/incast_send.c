@@ -1,7 +1,7 @@
 /* incast_send.c — a sender: hands messages over to the send path as long as its window permits, and probes the queue.
  *
- *     sender-driven     put the message, raise `arrived`                    the whole message enters the network immediately
- *     receiver-driven   raise `requested`, send the message in pieces       a piece waits here for its clear-to-send slot */
+ *     sender-driven     put the message, increment `arrived`                the whole message enters the network immediately
+ *     receiver-driven   increment `requested`, send the message in pieces   a piece waits here for its clear-to-send slot */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@ struct sender {
 	const struct incast_run *run;
 	gpul_rdma_conn *conn;
 	uint64_t prepared, handed, ended; /* numbers of messages that have been prepared, handed over to the send path, and completed */
-	uint64_t sent_bytes;              /* receiver-driven: bytes of the run that have been passed to the send path, in pieces */
+	uint64_t sent_bytes;              /* receiver-driven: bytes that this run has passed to the send path, piece by piece */
 	uint64_t announced;               /* number of messages that the receiver has been notified of */
 	gpul_rdma_request announcement;   /* the put in flight that notifies the receiver; 0: none */
 	struct piece {                    /* requests in flight: a ring, in the order in which they started */

@@ -99,7 +99,7 @@ void netqueue_corrupt(void *context, uint64_t n, gpul_netqueue_entry *entry);
 
 struct netqueue_row {
 	gpul_netqueue_received_stream got;
-	uint64_t n_corrupted, n_wrong; /* n_wrong: wrong bytes, including those of the guards */
+	uint64_t n_corrupted, n_wrong; /* n_wrong: wrong bytes in the destination and in the guard areas around it */
 };
 
 struct netqueue_result {

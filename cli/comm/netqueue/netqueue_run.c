@@ -11,7 +11,7 @@ struct run {
 	struct netqueue_sender sender;
 	struct netqueue_corruptor corruptor;
 	gpul_netqueue *queue;
-	CUdeviceptr memory;   /* device memory: a guard, the destination, a guard */
+	CUdeviceptr memory;   /* device memory: the destination between two guard areas */
 	unsigned char *was;   /* copy of `memory` on the host after a receive; NULL without --check */
 	unsigned char *right; /* the expected bytes of the destination */
 };

@@ -24,7 +24,7 @@ static uint64_t record_bytes(const struct netqueue_request *q, uint64_t *seed)
 	return q->align == NETQUEUE_ALIGN_16 ? (n + 15) / 16 * 16 : n;
 }
 
-/* Choose the offsets at which the records start, with the end of the last one; *n is set to the number of records. */
+/* Return the offsets at which the records start, and after them the end of the last record; set *n to the number of records. */
 static uint64_t *divide(const struct netqueue_request *q, uint64_t *n)
 {
 	const uint64_t least = q->align == NETQUEUE_ALIGN_16 ? (q->least_piece + 15) / 16 * 16 : q->least_piece;

@@ -59,7 +59,7 @@ struct plan_result {
 	struct plan_request q;
 	gpul_comm_params params;
 	const char *source;          /* source of the parameters: "built-in", "measured here" or the file */
-	gpul_comm_link link, inside; /* link.name is NULL: --link was not given; likewise inside */
+	gpul_comm_link link, inside; /* values of --link and --inside; the member name is NULL if the option is not given */
 	gpul_comm_machine machine;
 	struct plan_row rows[PLAN_MOST_ROWS];
 	unsigned n_rows;

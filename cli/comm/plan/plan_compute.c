@@ -26,7 +26,7 @@ static gpul_status find_across(struct plan_result *r, gpul_error *err)
 		memcpy(m->across, network.inside, sizeof m->across);
 		return GPUL_OK;
 	}
-	if (r->n_here && m->n_ranks == (uint32_t)r->n_here) { /* treat groups of the measured ranks as hosts */
+	if (r->n_here && m->n_ranks == (uint32_t)r->n_here) { /* the measured ranks share a host: let groups of them stand for hosts */
 		memcpy(m->across, m->inside, sizeof m->across);
 		m->cores /= ceil((double)m->n_ranks / m->ranks_per_host);
 		return GPUL_OK;

@@ -2,7 +2,7 @@
  *
  *     comm_sparse.c       options ──> sparse_request; launcher or rank, as for a collective (comm_bench.h)
  *     comm_sparse_run.c   for each size and density: fill, check, time both
- *     comm_sparse_data.c  the data: each rank can compute that of all ranks
+ *     comm_sparse_data.c  the data; each rank can compute the data of all ranks
  *     comm_sparse_text.c  the table and the JSON */
 #ifndef GPULOAD_CLI_COMM_SPARSE_COMM_SPARSE_H
 #define GPULOAD_CLI_COMM_SPARSE_COMM_SPARSE_H

@@ -46,7 +46,7 @@ static gpul_status fill(const struct bench *b, const struct sparse_row *row, gpu
 	return st;
 }
 
-/* Compare this rank's result with the expected one, and combine the findings of all ranks. */
+/* Count the wrong elements in the results of all ranks, and compare the ranks' results with each other by a hash. */
 static gpul_status check(const struct bench *b, const struct sparse_row *row, struct comm_figures *out, gpul_error *err)
 {
 	struct comm_rank *r = b->r;

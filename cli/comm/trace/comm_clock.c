@@ -23,7 +23,7 @@ static const gpul_boot_stamp *shortest(const gpul_boot_stamp *stamps, size_t n)
 	return best;
 }
 
-/* Return the distance in ns between a converted time and the interval of its stamp; 0: the time is inside the interval. */
+/* Return the distance in ns between the converted time of a stamp and the interval in which it must be; 0: it is inside. */
 static double distance_outside(const struct fifo_clock_relation *r, const gpul_boot_stamp *s)
 {
 	const uint64_t at = fifo_clock_cpu_ns(r, s->there_ns);

@@ -27,18 +27,18 @@ struct comm_host_clock {
 
 /** Compute the relation of a host's clock to rank 0's.
  *
- * @stamps  stamps of the host, in the order they were taken
+ * @stamps  time stamps of the host, in the order in which they were taken
  * @n       their number: at least 2 n_burst
- * @n_burst stamps in each of the two bursts, which determine the line; the stamps in between check it
+ * @n_burst stamps in each of the two bursts, which determine the conversion; those in between check it
  * @out     filled in
  * Errors  GPUL_EINVAL fewer than 2 n_burst, or n_burst 0, or a stamp that ends before it begins
  * Source  F. Cristian, Probabilistic clock synchronization, 1989 */
 gpul_status comm_clock_relate(const gpul_boot_stamp *stamps, size_t n, size_t n_burst, struct comm_host_clock *out, gpul_error *err);
 
-/* The stamps of all hosts, which the functions below take and evaluate. */
+/* The time stamps of all hosts, which the functions below take and evaluate. */
 struct comm_clocks;
 
-/** Allocate memory for stamps, and take the first burst.  All ranks of the job call this and the next two functions.
+/** Allocate memory for time stamps, and take the first burst of them.  All ranks of the job call this and the next two functions.
  *
  * @boot  borrowed; must outlive *out
  * @out   owned by the caller: comm_clocks_destroy(); untouched on failure
@@ -47,14 +47,14 @@ struct comm_clocks;
 gpul_status comm_clocks_create(gpul_boot *boot, struct comm_clocks **out, gpul_error *err);
 void comm_clocks_destroy(struct comm_clocks *c); /* accepts NULL */
 
-/** Take a few stamps between the bursts, to check the line.
+/** Take a few time stamps between the bursts, to check the line that converts the times.
  *
  * @c  borrowed
  * Errors  as gpul_boot_clocks(); GPUL_ENOMEM
  * Threads one at a time */
 gpul_status comm_clocks_check(struct comm_clocks *c, gpul_error *err);
 
-/** Take the last burst, and compute the relations.
+/** Take the last burst of time stamps, and compute how the clock of each host relates to that of rank 0's host.
  *
  * @c    borrowed
  * @out  rank 0: GPUL_COMM_MAX_RANKS entries, by the number of the host; not used by the other ranks

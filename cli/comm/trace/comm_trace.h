@@ -51,7 +51,7 @@ gpul_status comm_trace_resume(struct comm_rank *r, gpul_error *err);
 /** Stop recording.
  *
  * @r        r->tracer NULL: nothing happens
- * @section  the recorded section
+ * @section  the section that was recorded: the timed calls of one size
  * Errors  as gpul_comm_trace_stop() and comm_clocks_check()
  * Threads one at a time */
 gpul_status comm_trace_pause(struct comm_rank *r, const struct comm_section *section, gpul_error *err);
@@ -59,7 +59,7 @@ gpul_status comm_trace_pause(struct comm_rank *r, const struct comm_section *sec
 /** Collect the events of all ranks, and write the file on rank 0.
  *
  * @r       r->tracer is set
- * @result  q.trace is the file; waiting, the hosts and the bounds are set
+ * @result  q.trace is the path of the file; sets `waiting`, the hosts and the bounds
  * Errors  as fifo_clock_take(), comm_clocks_finish(), gpul_comm_trace_read(), gpul_boot_allgather(), new_file_write()
  * Threads one at a time
  * Source  Trace Event Format (Chromium project) */
@@ -78,7 +78,7 @@ struct comm_rank_trace {
 
 /* The last timed call that all ranks have recorded in full. */
 struct comm_last_call {
-	const struct comm_section *section; /* rank 0's section with the call; NULL: there is no such call */
+	const struct comm_section *section; /* the section (timed calls of one size) of rank 0 that contains the call; NULL: none */
 	bool is_last;                       /* true: the section has no later call; false: the trace has lost events of later calls */
 	unsigned char *events[GPUL_COMM_MAX_RANKS]; /* for each rank and event: 1 if the event belongs to the call */
 };

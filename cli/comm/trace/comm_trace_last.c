@@ -24,7 +24,7 @@ static bool is_kernel(const gpul_comm_event *e)
 	return e->kind == GPUL_COMM_EVENT_KERNEL;
 }
 
-/* Allocate the counters of a part; false: no memory. */
+/* Allocate the counters for the events of one rank in one section; false: no memory. */
 static bool open_part(const struct comm_rank_trace *t, size_t section, struct part *out)
 {
 	const uint64_t first = t->sections[section].first_event;

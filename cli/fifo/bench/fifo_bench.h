@@ -88,7 +88,7 @@ struct fifo_bench_result {
 	bool interprets;        /* the driver interprets kernels on the CPU */
 	gpul_mem_kind kind;     /* kind of the FIFO's memory */
 	int node;               /* NUMA node of that memory; -1: chosen by the driver */
-	unsigned cpu, cpu_node; /* CPU of the main thread at the end, and its NUMA node */
+	unsigned cpu, cpu_node; /* CPU on which the main thread runs after the measurement, and its NUMA node */
 };
 
 /* ---- one FIFO, and the runs that use it (fifo_bench_run.c) ---- */
@@ -177,7 +177,7 @@ struct fifo_peer {
 };
 extern const struct fifo_peer fifo_peers[]; /* ends with {0} */
 extern const char fifo_peer_name[], fifo_peer_about[];
-/* Return the rates of this FIFO for a configuration; NULL: not measured. */
+/* Return the rates of the peer FIFO for a configuration; NULL: not measured. */
 const struct fifo_peer *fifo_peer_of(struct fifo_config config);
 
 /* Append the result to *o as text tables, or as an SVG picture. */

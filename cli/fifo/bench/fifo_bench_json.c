@@ -42,7 +42,7 @@ static void add_row(struct json *j, const struct fifo_row *row)
 	json_end(j, '}');
 }
 
-/* Write the figures of fifo_bench_peer.c, if a GPU was measured: a separate member, because they are from another machine. */
+/* Write the rates of fifo_bench_peer.c as a separate member, because they were measured on another machine. */
 static void add_peer(struct json *j)
 {
 	json_begin(j, "measured_elsewhere", '{');

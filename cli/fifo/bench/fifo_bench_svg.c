@@ -22,8 +22,8 @@ enum { MOST_SIZES = 16, ACROSS = 4, LEGEND_Y = 66 };
 /* The panels of a size, from top to bottom. */
 enum metric { PUSH, PUSH_SYNC, LATENCY, N_METRICS };
 
-/* Points also differ in shape, for readers who cannot distinguish colours: squares for shared, circles for lanes, filled for
- * release order; a triangle for the peer (fifo_bench_peer.c). */
+/* Points also differ in shape, for readers who cannot distinguish colours: squares for mode shared, circles for mode lanes, both filled
+ * for pushes with release order; triangles for the curve that fifo_bench_peer.c measures. */
 /* clang-format off */
 static const char style[] =
 	"  path.relaxed { stroke-width: 1.3; stroke-dasharray: 6 4; }\n"
@@ -47,7 +47,7 @@ static const char style[] =
 	"  }\n";
 /* clang-format on */
 
-/* The curves of a panel: each mode with relaxed and with release order, and that of fifo_bench_peer.c, which has release order. */
+/* The curves of a panel: each mode with relaxed and with release order, and the curve of fifo_bench_peer.c, which has release order. */
 enum curve { SHARED_RELAXED, SHARED_RELEASE, LANES_RELAXED, LANES_RELEASE, PEER, N_CURVES };
 
 struct plot {
@@ -73,7 +73,7 @@ static bool is_relaxed(enum curve curve)
 	return curve == SHARED_RELAXED || curve == LANES_RELAXED;
 }
 
-/* Return the point of a curve in a row; value 0 if it was not measured, or if the row belongs to another curve. */
+/* Return the point that a row adds to a curve; its value is 0 if it was not measured, or if the row belongs to another curve. */
 static struct point point_of(const struct plot *p, const struct fifo_row *row, enum curve curve, enum metric metric)
 {
 	const struct fifo_peer *peer = fifo_peer_of(row->config);
@@ -200,7 +200,7 @@ static const char *name_of(enum curve curve)
 	}
 }
 
-/* True if the row has a point of this curve in the panels of size s.  The curve of fifo_bench_peer.c uses the rows of the first mode. */
+/* True if the row has a point of this curve in the panels of size s.  The curve of fifo_bench_peer.c has points in the first mode only. */
 static bool point_in_panel(const struct plot *p, const struct fifo_row *row, unsigned s, enum curve curve, enum metric metric,
 			   struct point *at)
 {

@@ -210,7 +210,7 @@ gpul_status fifo_clock_take(struct fifo_clock *c, CUstream stream, gpul_error *e
 		return st;
 	while (!st && round++ < ROUNDS)
 		st = take_sample(c, round, &more[c->n_samples + round - 1], err);
-	/* END is the next question that the kernel reads; it makes the kernel end, even after a failure. */
+	/* Send END instead of a question: it ends the kernel, also after a failure, which would otherwise leave the kernel polling. */
 	__atomic_store_n(&c->mailbox[0], END, __ATOMIC_RELEASE);
 	if (st) {
 		(void)c->drv->cuStreamSynchronize(stream);

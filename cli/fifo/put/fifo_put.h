@@ -40,7 +40,7 @@ struct fifo_put_stamps {
 struct fifo_put_times {
 	int64_t begun, pushed, synced;        /* times of the GPU; wrong by at most relation.bound_ns */
 	int64_t popped, posted, acknowledged; /* times of the proxy's thread */
-	int64_t seen, flushed;                /* peer's CPU: times when it sees the step counter, and when the flush has ended */
+	int64_t seen, flushed;                /* peer's CPU: when it sees the new value of the step counter; when its flush has ended */
 	int64_t kernel_seen;                  /* time of the peer's GPU; wrong by at most peer_relation.bound_ns */
 };
 

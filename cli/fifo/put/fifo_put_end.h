@@ -70,33 +70,33 @@ void fifo_put_end_close(struct fifo_put_end *e);
 /** Send bytes to the other process.
  *
  * @e        this end of the connection
- * @bytes    what to send
- * @n_bytes  their number
+ * @bytes    the bytes to send
+ * @n_bytes  number of bytes to send
  * Errors  GPUL_ESYS native = EPIPE: the other process has ended
  * Threads the main thread */
 gpul_status fifo_put_send(const struct fifo_put_end *e, const void *bytes, size_t n_bytes, gpul_error *err);
 
-/** Receive exactly n bytes within the request's time.
+/** Receive exactly n_bytes bytes within the time-out of the request.
  *
  * @e        this end of the connection
  * @out      filled in
- * @n_bytes  their number
+ * @n_bytes  number of bytes to receive
  * Errors  GPUL_ESYS native = EPIPE: the other process has ended; EINTR: a signal; ETIMEDOUT
  * Threads the main thread */
 gpul_status fifo_put_receive(const struct fifo_put_end *e, void *out, size_t n_bytes, gpul_error *err);
 
-/** Send one of the letters in the drawing above.
+/** Send a message of one byte: one of the letters in the drawing at the beginning of this file.
  *
  * @e       this end of the connection
- * @letter  as drawn above
+ * @letter  the byte, such as 'c'
  * Errors  as fifo_put_send()
  * Threads the main thread */
 gpul_status fifo_put_say(const struct fifo_put_end *e, char letter, gpul_error *err);
 
-/** Wait for one of the letters in the drawing above.
+/** Wait for a message of one byte: one of the letters in the drawing at the beginning of this file.
  *
  * @e       this end of the connection
- * @letter  as drawn above
+ * @letter  the expected byte, such as 'c'
  * Errors  as fifo_put_receive(); GPUL_EFORMAT another letter
  * Threads the main thread */
 gpul_status fifo_put_expect(const struct fifo_put_end *e, char letter, gpul_error *err);

@@ -1,4 +1,4 @@
-/* fifo_put_peer.c — the child: its CPU thread makes progress, polls the steps and flushes; its kernel waits for the steps. */
+/* fifo_put_peer.c — the child: its CPU thread makes progress, polls the step counters and flushes; its kernel waits for the counters. */
 #include "cli/fifo/put/fifo_put_end.h"
 
 #include <errno.h>
@@ -77,7 +77,7 @@ static gpul_status note_message(struct peer *p, unsigned message, gpul_error *er
 	return st;
 }
 
-/* Poll the step of each block, which counts its arrived messages; *found is set if a step has increased. */
+/* Poll the step counter of each block, which counts its arrived messages; *found is set if one has increased. */
 static gpul_status look_at_steps(struct peer *p, bool *found, gpul_error *err)
 {
 	const struct fifo_put_request *q = p->end.ask;

@@ -87,8 +87,8 @@ void plot_add_size(struct out *o, uint64_t bytes);
  * Classes of text: head, panel, soft, tick; of rect: paper (the background), frame; of path: grid.  A path is a line of 2 pixels
  * without a fill.  Colours are plain, because not every viewer supports CSS custom properties; a media query selects dark ones. */
 
-/* Append the start of a file of this size, with its background; the caller appends "</svg>\n" at the end.  style: further CSS rules,
- * with line ends.  The title may contain any characters. */
+/* Append the start of an SVG file of width x height pixels, with its background; the caller appends "</svg>\n" at the end.  style:
+ * further CSS rules, with line ends.  The title may contain any characters. */
 void svg_begin(struct out *o, int width, int height, const char *title, const char *style);
 
 /* Append a name, with '?' for characters that are special in XML or not printable ASCII. */

@@ -33,7 +33,7 @@ struct samples_spread samples_spread_of(double *at, size_t n)
 	return (struct samples_spread){ .median = n % 2 ? at[n / 2] : (at[n / 2 - 1] + at[n / 2]) / 2, .least = at[0], .most = at[n - 1] };
 }
 
-/* Compute the rank in integers, because a product of doubles could be slightly above the exact value. */
+/* Compute the index (nearest rank) in integers, because a product of doubles could be slightly above the exact value. */
 int64_t samples_percentile(const int64_t *sorted, uint64_t n, unsigned per_mille)
 {
 	return sorted[(n * per_mille + 999) / 1000 - 1];

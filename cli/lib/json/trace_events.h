@@ -1,10 +1,10 @@
 /* trace_events.h — writes events that trace viewers draw: the Trace Event Format of the Chromium project.
  *
  *     process ─ track ─ slice [from, to)                "X"
- *                       arrow from slice to slice       "s" ... "f", by category and id
- *                       asynchronous event              "b" ... "e", by category and id
+ *                       arrow from slice to slice       "s" ... "f", paired by category and id
+ *                       asynchronous event              "b" ... "e", paired by category and id
  *
- * Times are in ns from any origin; the file has microseconds.  A viewer draws arrows only forwards. */
+ * Times are in ns from any origin; the file has microseconds.  A viewer draws only arrows that lead forwards in time. */
 #ifndef GPULOAD_CLI_LIB_JSON_TRACE_EVENTS_H
 #define GPULOAD_CLI_LIB_JSON_TRACE_EVENTS_H
 

@@ -60,7 +60,7 @@ typedef struct gpul_comm_sparse_report {
 	uint32_t n_blocks, n_non_zero; /* blocks of this rank's input, and how many are not zero */
 	double density;                /* number of non-zero blocks on all ranks / number of blocks on all ranks */
 	bool dense;                    /* the data was dense: gpul_comm_allreduce() was used */
-	uint32_t n_summed;             /* blocks of the result that are not zero on at least one rank; 0: dense */
+	uint32_t n_summed;             /* number of blocks that are not zero on at least one rank, and were summed; 0: dense */
 	uint64_t sent_bytes;           /* bytes sent by this rank to others, with the headers; 0: dense */
 } gpul_comm_sparse_report;
 

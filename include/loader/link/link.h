@@ -36,7 +36,7 @@ typedef struct gpul_link_options {
 	bool to_ptx;                  /* for a driver that runs PTX only: inputs must be PTX or LTO */
 	const char *const *arguments; /* more options for nvJitLink, terminated by NULL; NULL: no options */
 	bool no_cache;                /* do not use the cache (cache.h) */
-	/* Omit functions and variables that no wanted kernel reaches from the PTX (ptx/link/prune.h); no effect if an input is LTO code. */
+	/* Omit the functions and variables that no wanted kernel reaches (ptx/link/prune.h), unless an input is LTO code. */
 	bool prune;
 	const char *kernel; /* the wanted kernel, as a user may write its name (loader/names/names.h); NULL: all kernels are wanted */
 	bool link_all;      /* with prune: link functions that only a table refers to, however large they are */

@@ -51,7 +51,7 @@ typedef enum gpul_param_role {
 } gpul_param_role;
 
 typedef struct gpul_param {
-	uint32_t offset, bytes, align; /* in bytes; offset: in the parameter buffer; of a member: in its struct */
+	uint32_t offset, bytes, align; /* in bytes; offset counts from the start of the parameter buffer or, for a member, of its struct */
 	gpul_param_role role;
 	gpul_type type;      /* type of the value, or of a BUFFER's elements; NONE: unknown */
 	bool loaded, stored; /* BUFFER: the kernel loads from it, or stores to it; an atomic does both */

@@ -63,7 +63,7 @@ typedef struct gpul_rdma_link_desc {
 	unsigned n_stages;                             /* number of staging buffers per direction; GPUL_RDMA_MAX_PARTS to 64; 0: none */
 	uint32_t first_counter;                        /* initial value of sequence numbers and other counters, equal
 				        * at both ends; normally 0; tests begin near the wrap-around */
-	uint32_t first_generation;                     /* initial generation of handles, 0 to 0x3fffff; 0 means 1.  Also for tests */
+	uint32_t first_generation;                     /* initial generation of handles, 0 to 0x3fffff; 0 means 1; tests begin at others */
 } gpul_rdma_link_desc;
 
 /** Create the state of one end.

@@ -231,7 +231,7 @@ GPUL_RT_FORWARD(cudaDeviceGetP2PAtomicCapabilities,
 		cuDeviceGetP2PAtomicCapabilities(out, (const CUatomicOperation *)(const void *)operations, n, from, to))
 #endif
 
-/* ---- peers ------------------------------------------------------------------------------- */
+/* ---- access to the memory of another device ---------------------------------------------- */
 
 cudaError_t cudaDeviceCanAccessPeer(int *can, int ordinal, int peer)
 {

@@ -36,7 +36,7 @@ struct gpul_rt_properties_12 {
 	size_t sharedMemPerBlockOptin;
 	int pageableMemoryAccessUsesHostPageTables, directManagedMemAccessFromHost, maxBlocksPerMultiProcessor, accessPolicyMaxWindowSize;
 	size_t reservedSharedMemPerBlock;
-	/* Since CUDA 12: */
+	/* members that CUDA 12 added */
 	int hostRegisterSupported, sparseCudaArraySupported, hostRegisterReadOnlySupported, timelineSemaphoreInteropSupported,
 		memoryPoolsSupported, gpuDirectRDMASupported;
 	unsigned int gpuDirectRDMAFlushWritesOptions;
