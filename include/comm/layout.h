@@ -27,7 +27,7 @@ enum {
 	GPUL_COMM_MAX_BLOCKS = 64,
 	/* minimum number of threads of a block of the channel kernels: one warp moves data, one waits, one posts */
 	GPUL_COMM_MIN_THREADS = 96,
-	/* maximum number of threads of a block, because kernels use up to 128 registers (__launch_bounds__) */
+	/* maximum number of threads of a block, because kernels use up to 128 registers */
 	GPUL_COMM_MAX_THREADS = 512,
 	GPUL_COMM_GREETING_WORDS = 8,
 	GPUL_COMM_MAX_WINDOWS = 64, /* limit of the allocations by gpul_comm_alloc() */
@@ -69,17 +69,19 @@ typedef struct gpul_comm_goodbye {
 /* The sizes and offsets of an arena; the same on all ranks. */
 typedef struct gpul_comm_sizes {
 	uint32_t n_ranks, n_blocks;
-	uint32_t slot_bytes;    /* bytes of data in one slot of the protocol Simple; a multiple of 128 */
-	uint32_t ll_bytes;      /* bytes of one LL slot, half of which are data; a multiple of 128 */
-	uint32_t ll128_bytes;   /* bytes of one LL128 slot, 15/16 of which are data; a multiple of 128 */
-	uint32_t scratch_bytes; /* bytes of one rank's part of one half of the scratch memory: LL words, so half are data; a multiple of 128 */
-	uint64_t data_at, ll_at, ll128_at; /* offsets in the memory of an inbox's slots: of the first slot's data for Simple, of the LL and the LL128 slots */
-	uint64_t slots_bytes;              /* bytes of the slots of one inbox; those from rank r for block b are at (r * n_blocks + b) *
+	uint32_t slot_bytes;  /* bytes of data in one slot of the protocol Simple; a multiple of 128 */
+	uint32_t ll_bytes;    /* bytes of one LL slot, half of which are data; a multiple of 128 */
+	uint32_t ll128_bytes; /* bytes of one LL128 slot, 15/16 of which are data; a multiple of 128 */
+	uint32_t
+		scratch_bytes; /* bytes of one rank's part of one half of the scratch memory: LL words, so half are data; a multiple of 128 */
+	uint64_t data_at, ll_at,
+		ll128_at; /* offsets in the memory of an inbox's slots: of the first slot's data for Simple, of the LL and the LL128 slots */
+	uint64_t slots_bytes;             /* bytes of the slots of one inbox; those from rank r for block b are at (r * n_blocks + b) *
 				       * slots_bytes */
-	uint64_t inboxes_at, outboxes_at;  /* offsets in the arena of all inboxes and outboxes, which are in the same order as the slots */
-	uint64_t greetings_at;             /* offset of the greetings, indexed by [call % 2][rank] */
-	uint64_t goodbyes_at;              /* offset of the goodbyes, indexed by [block][rank] */
-	uint64_t scratch_at;               /* offset of the scratch memory, indexed by [half][rank] */
+	uint64_t inboxes_at, outboxes_at; /* offsets in the arena of all inboxes and outboxes, which are in the same order as the slots */
+	uint64_t greetings_at;            /* offset of the greetings, indexed by [call % 2][rank] */
+	uint64_t goodbyes_at;             /* offset of the goodbyes, indexed by [block][rank] */
+	uint64_t scratch_at;              /* offset of the scratch memory, indexed by [half][rank] */
 	uint64_t arena_bytes;
 } gpul_comm_sizes;
 

@@ -54,10 +54,11 @@ typedef struct gpul_rdma_link_desc {
 	bool ordered, completes_in_order, unnamed_arrivals; /* as the backend reports them (backend.h) */
 	bool control_datagrams;                             /* slots are sent by CONTROL operations, and repeated every repeat_ns */
 	uint64_t repeat_ns;
-	gpul_rdma_control *control;    /* borrowed; registered, and all zeros */
-	gpul_rdma_piece control_piece; /* registration of control->grants and ->steps; the peer gets a separate one of ->slots, which it writes */
-	gpul_rdma_remote peer_slots;   /* the peer's control->slots */
-	void *stages;                  /* 2 * n_stages staging buffers of segment_bytes, registered; NULL: no staged areas */
+	gpul_rdma_control *control; /* borrowed; registered, and all zeros */
+	gpul_rdma_piece
+		control_piece; /* registration of control->grants and ->steps; the peer gets a separate one of ->slots, which it writes */
+	gpul_rdma_remote peer_slots; /* the peer's control->slots */
+	void *stages;                /* 2 * n_stages staging buffers of segment_bytes, registered; NULL: no staged areas */
 	gpul_rdma_piece stages_piece, in_stages_piece; /* registrations of the first half of `stages`, from which
 					* this end sends, and of the second half, which the peer writes */
 	unsigned n_stages;                             /* number of staging buffers per direction; GPUL_RDMA_MAX_PARTS to 64; 0: none */
