@@ -61,19 +61,19 @@ static const struct choice channels[] = {
 	{ 4 << 20, GPUL_COMM_DIRECT, GPUL_COMM_LL128, 16, 512 },
 	{ MOST, GPUL_COMM_DIRECT, GPUL_COMM_SIMPLE, 32, 512 },
 };
+static const struct choice alltoall[] = {
+	{ 4 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 1, 256 },
+	{ 64 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 16, 256 },
+	{ 128 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 16, 512 },
+	{ 512 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 32, 512 },
+	{ MOST, GPUL_COMM_DIRECT, GPUL_COMM_SIMPLE, 32, 512 },
+};
 /* clang-format on */
 /* Send and receive through channels in host memory. */
 static const struct choice host_channels[] = {
 	{ 8 << 10, GPUL_COMM_DIRECT, GPUL_COMM_LL, 1, 256 },
 	{ 256 << 10, GPUL_COMM_DIRECT, GPUL_COMM_LL, 4, 512 },
 	{ 4 << 20, GPUL_COMM_DIRECT, GPUL_COMM_SIMPLE, 16, 512 },
-	{ MOST, GPUL_COMM_DIRECT, GPUL_COMM_SIMPLE, 32, 512 },
-};
-static const struct choice alltoall[] = {
-	{ 4 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 1, 256 },
-	{ 64 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 16, 256 },
-	{ 128 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 16, 512 },
-	{ 512 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 32, 512 },
 	{ MOST, GPUL_COMM_DIRECT, GPUL_COMM_SIMPLE, 32, 512 },
 };
 /* Ranks that communicate through host memory: a step takes longer there, and a tree of 8 ranks has fewer steps than a ring. */

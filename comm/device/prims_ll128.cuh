@@ -11,6 +11,10 @@
  * hardware, on which NCCL relies, too, not a guarantee of PTX.  It does not hold over PCIe or in host memory, so the plan does not
  * choose LL128 there.
  *
+ * Threads of a warp that has diverged execute an instruction in groups, and __syncwarp() lets them wait for each other but does not
+ * join the groups.  Then a line is written, or read, in several parts.  So a writer whose warp has diverged writes the flags after the
+ * data, and a reader whose warp has diverged reads the data again after the flags.
+ *
  * Credits, freeing slots and giving up work as in prims_ll.cuh, but all threads of a warp give up together. */
 #ifndef GPULOAD_COMM_DEVICE_PRIMS_LL128_CUH
 #define GPULOAD_COMM_DEVICE_PRIMS_LL128_CUH
@@ -29,6 +33,12 @@ static __device__ __forceinline__ uint4 gpul_pack_of(uint64_t low, uint64_t high
 	return make_uint4((uint32_t)low, (uint32_t)(low >> 32), (uint32_t)high, (uint32_t)(high >> 32));
 }
 
+/* Whether the warp has diverged: the calling thread does not execute together with all 32. */
+static __device__ __forceinline__ bool gpul_warp_is_split(void)
+{
+	return __activemask() != ~0u;
+}
+
 /* Wait, as a warp, until the warp's pairs of lines are complete.  Threads without a pair (at == NULL) also take part in the warp votes. */
 static __device__ __forceinline__ gpul_ll128_packs gpul_ll128_wait(gpul_prims *p, const unsigned char *at, bool has_flag)
 {
@@ -36,18 +46,27 @@ static __device__ __forceinline__ gpul_ll128_packs gpul_ll128_wait(gpul_prims *p
 	uint64_t a0 = 0, a1 = flag, b0 = 0, b1 = flag;
 	gpul_comm_spin spin;
 	uint64_t began = 0;
-	bool first = true, missing;
+	bool first = true, complete = false;
 	gpul_ll128_packs packs;
 
 	for (;;) {
 		__syncwarp();
+		const bool split = gpul_warp_is_split();
+
 		if (at) {
 			gpul_load_words(at, &a0, &a1);
 			gpul_load_words(at + GPUL_COMM_LINE_BYTES, &b0, &b1);
 		}
-		missing = has_flag && (a1 != flag || b1 != flag);
-		if (!__any_sync(~0u, missing))
+		const bool missing = has_flag && (a1 != flag || b1 != flag);
+
+		if (!__any_sync(~0u, missing || split))
 			break;
+		if (!__any_sync(~0u, missing)) {
+			if (complete)
+				break;
+			complete = true; /* some threads may have loaded their data before the flags were there: load once more */
+			continue;
+		}
 		if (first) {
 			spin = gpul_comm_spin_for(p->comm, GPUL_COMM_WAITED_FOR_DATA, p->from.peer, p->from.step);
 			began = gpul_trace_now(p->comm);
@@ -64,14 +83,32 @@ static __device__ __forceinline__ gpul_ll128_packs gpul_ll128_wait(gpul_prims *p
 	return packs;
 }
 
-static __device__ __forceinline__ void gpul_ll128_store(const gpul_prims *p, unsigned char *at, bool has_flag, gpul_ll128_packs packs)
+/* Write this thread's packs, and the flags if it has them. */
+static __device__ __forceinline__ void gpul_ll128_store_packs(unsigned char *at, bool has_flag, uint64_t flag, gpul_ll128_packs packs)
 {
-	const uint64_t flag = p->to.step + 1;
 	const uint64_t a0 = packs.a.x | (uint64_t)packs.a.y << 32, a1 = packs.a.z | (uint64_t)packs.a.w << 32;
 	const uint64_t b0 = packs.b.x | (uint64_t)packs.b.y << 32, b1 = packs.b.z | (uint64_t)packs.b.w << 32;
 
 	gpul_store_words(at, a0, has_flag ? flag : a1);
 	gpul_store_words(at + GPUL_COMM_LINE_BYTES, has_flag ? a1 : b0, has_flag ? flag : b1);
+}
+
+/* Write, as a warp, the warp's pairs of lines.  Threads without a pair (at == NULL) also take part in the warp vote. */
+static __device__ __forceinline__ void gpul_ll128_store(const gpul_prims *p, unsigned char *at, bool has_flag, gpul_ll128_packs packs)
+{
+	const uint64_t flag = p->to.step + 1;
+
+	if (__any_sync(~0u, gpul_warp_is_split())) {
+		if (at && !has_flag)
+			gpul_ll128_store_packs(at, false, flag, packs);
+		gpul_fence_sys();
+		__syncwarp();
+		if (at && has_flag)
+			gpul_ll128_store_packs(at, true, flag, packs);
+		return;
+	}
+	if (at)
+		gpul_ll128_store_packs(at, has_flag, flag, packs);
 }
 
 /* Load pack i of a buffer; bytes and whole packs beyond the end of the buffer are zero. */
@@ -115,9 +152,8 @@ static __device__ __forceinline__ void gpul_ll128_move(gpul_prims *p, const unsi
 			break;
 		packs.a = gpul_combine<HOW>(p, received.a, own.a);
 		packs.b = gpul_combine<HOW>(p, received.b, own.b);
-		__syncwarp();
-		if (HOW & GPUL_SEND && mine)
-			gpul_ll128_store(p, out + line, last_lane, packs);
+		if (HOW & GPUL_SEND)
+			gpul_ll128_store(p, mine ? out + line : NULL, last_lane, packs);
 		if (HOW & GPUL_DST && mine && a * GPUL_PACK_BYTES < n_bytes)
 			gpul_store_pack(dst, a, n_bytes, packs.a);
 		if (HOW & GPUL_DST && b * GPUL_PACK_BYTES < n_b)

@@ -32,6 +32,11 @@ def comm_collectives(s):
     status, out, err = s.run(s.tool("gpuload"), "comm", "tune", "--driver", s.args.driver, "-n", str(ranks), "--iters", "1", "--bytes",
                              "64:1M:128" if own_gpus else "64")
     s.check(f"comm tune: {len(out.splitlines())} lines", status == 0 and len(out.splitlines()) > len(CALLS), f"exit status {status}: {err[-1000:]}")
+    for apart in ("0", "3"):
+        status, out, err = s.run(s.tool("gpuload"), "run", s.tool("kernels/tests/comm/split_warp.ptx"), "--driver", s.args.driver, "--grid", "2",
+                                 "--block", "32", "out:u32[32]", "u32=100000" if s.args.driver == "nvidia" else "u32=1000", f"u32={apart}",
+                                 "--expect", "0=0")
+        s.check(f"LL128 from a warp that has diverged, threads {2 * int(apart)} and {2 * int(apart) + 1} apart", status == 0, out + err)
     if own_gpus and s.args.driver == "nvidia":
         for call in CALLS:
             status, out, err = s.run(s.tool("gpuload"), "comm", call, "-n", str(ranks), "--bytes", "8:256M:8")
