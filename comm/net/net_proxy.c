@@ -43,7 +43,7 @@ struct route {
 	const gpul_rdma_area *area;
 	struct channel *channels;     /* array of n_blocks channels */
 	gpul_comm_grants *grants;     /* grants for data that arrives at this route's NIC; NULL: no limit of the bytes in flight */
-	unsigned sender;              /* number of this route's rank among the senders of `grants` */
+	unsigned sender;              /* index of the rank at the other end of this route among the senders of `grants` */
 	gpul_comm_arrivals *arrivals; /* arrivals of slots in device memory; NULL: the slots of this rank are in host memory */
 	struct flight flights[FLIGHTS];
 	uint32_t head, tail;     /* positions in the ring `flights`; the oldest put is at tail */

@@ -30,8 +30,8 @@ struct record {
 struct result {
 	unsigned n_records, timed_out;
 	struct record records[8];
-	u64 n_wrong; /* full speed: number of wrong words */
-	u64 ns;      /* full speed: time of all round trips */
+	u64 n_wrong; /* number of wrong words, when it runs at full speed (not in slow motion) */
+	u64 ns;      /* time of all round trips at full speed */
 };
 
 #endif

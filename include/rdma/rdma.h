@@ -320,10 +320,10 @@ bool gpul_rdma_may_send(gpul_rdma_conn *c, uint32_t tag);
 gpul_status gpul_rdma_irecv(gpul_rdma_conn *c, const gpul_rdma_buffer *buffers, unsigned n, int timeout_ms, gpul_rdma_request *out,
 			    gpul_error *err);
 
-/** Write into the peer's memory, then raise a step there; protocol_link.h describes the fields.
+/** Write into the peer's memory, then increment a counter (a step) there; gpul_rdma_put_desc in protocol_link.h describes both.
  *
  * @c           connection
- * @put         copied; put->from.area: gpul_rdma_region_area()
+ * @put         the structure is copied, the data is not; put->from.area is a result of gpul_rdma_region_area()
  * @timeout_ms  0: no limit
  * @out         request; 0: try again later
  * @err         explains a failure

@@ -46,7 +46,8 @@ gpul_status gpul_sparse_aggregator_take(gpul_sparse_aggregator *a, uint32_t rank
 	gpul_status st;
 
 	if (rank >= a->n_ranks || a->done || c->round != a->round || a->workers[rank].has)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "rank %u sent data for round %u: expected no data, or data for round %u", rank,
+		return gpul_fail(err, GPUL_EFORMAT, 0,
+				 "rank %u sent data for round %u: expected data of each rank once, for the current round %u", rank,
 				 c->round, a->round);
 	st = check_blocks(a, rank, c, index, err);
 	if (st)

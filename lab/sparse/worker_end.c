@@ -62,7 +62,7 @@ static gpul_status list_items(gpul_comm_sparse *s, uint32_t stream, const uint32
 	for (uint32_t i = 0; i < n; i++) {
 		if (index[i] >= s->streams[stream].end || s->n_items == s->n_blocks) {
 			gpul_fail(&why, GPUL_ECOMM, GPUL_COMM_RANK_FAILED,
-				  "rank %u sent the sum of block %u, but there are only %u blocks, or it sent a sum twice",
+				  "rank %u sent the sum of block %u: expected each of the %u blocks at most once",
 				  s->streams[stream].aggregator, index[i], s->streams[stream].end);
 			return gpul_sparse_fail(s, &why, (int)s->streams[stream].aggregator, err);
 		}

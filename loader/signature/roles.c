@@ -143,7 +143,7 @@ gpul_status gpul_inference_assign_roles(gpul_inference *i, gpul_error *err)
 		if (i->p->opaque >> k & 1)
 			gpul_incomplete(i->s, "parameter %u is a struct of %u bytes", k, s->params[k].bytes);
 	if (i->needs_count && !has_count)
-		gpul_unsized(i->s, "%s, and the index is not bounded by one parameter", i->needs_count);
+		gpul_unsized(i->s, "%s, and no single parameter bounds the index", i->needs_count);
 	if (s->uses_dynamic_shared)
 		gpul_incomplete(i->s, "the kernel uses dynamic shared memory of unknown size");
 	return GPUL_OK;

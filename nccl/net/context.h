@@ -1,6 +1,6 @@
-/* context.h — the opened devices of the send path, which the connections of one communicator share; a device is opened at its first use.
+/* context.h — the opened network devices, which the listeners and connections of one communicator of NCCL share; a device is opened at its first use.
  *
- * NCCL may finalize a context while another communicator, which was split from it, still uses its connections.  So a context has a
+ * NCCL may finalize a context while another communicator, which was made from the first one by ncclCommSplit(), still uses its connections.  So a context has a
  * reference count: each listener and connection has a reference, and releasing the last one closes the devices. */
 #ifndef GPULOAD_NCCL_NET_CONTEXT_H
 #define GPULOAD_NCCL_NET_CONTEXT_H

@@ -120,7 +120,7 @@ static inline bool gpul_order_is_after(const gpul_exec_order *o, const gpul_exec
 	return false;
 }
 
-/** Add an observer of all programs and machines of this table.
+/** Add an observer of all kernels that run with this memory table.
  *
  * @m  the memory table, before a program has been created with it
  * @o  borrowed until the table is destroyed

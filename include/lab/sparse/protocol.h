@@ -111,7 +111,7 @@ bool gpul_sparse_aggregator_block(gpul_sparse_aggregator *a, uint32_t *block, in
 /* A result, as it is sent to the workers. */
 typedef struct gpul_sparse_result {
 	uint32_t round;
-	uint32_t limit; /* limit of the next round; 0: the stream is done */
+	uint32_t limit; /* the workers send their blocks below this index in the next round; 0: the stream is done */
 } gpul_sparse_result;
 
 /* End the round when gpul_sparse_aggregator_block() has returned all blocks; the contributions are no longer used. */

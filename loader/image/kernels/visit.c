@@ -223,8 +223,8 @@ static void report_progress(visitor *v, const gpul_image *image)
 	v->progress->tell(v->progress->context, v->done, v->total);
 }
 
-/* Release the pages of all bytes before the end of this image, which were read because images come in the order of the file. A
- * member of a thin archive is another file, which may be mapped at a lower address. */
+/* Release the pages of all bytes before the end of this image: they are no longer needed, because images are visited in the order
+ * of the file.  A member of a thin archive is another file, mapped at any address, so v->kept may have to go back. */
 static void release_pages(visitor *v, const gpul_image *image)
 {
 	const char *start = image->stored, *end = start + image->stored_bytes;

@@ -6,7 +6,7 @@
 
 #define MAX_ROUNDS    80
 #define NARROW_ROUNDS 4
-#define MAX_GROWTHS   4 /* a bound of a range that changed more often than this changes in a loop: widen it to unbounded */
+#define MAX_GROWTHS   4 /* if a bound changes more often than this, a loop changes it: the range becomes unbounded */
 
 /* ---- operands -------------------------------------------------------------------- */
 

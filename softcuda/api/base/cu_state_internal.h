@@ -61,7 +61,7 @@ struct device {
 	unsigned n_faults;         /* number of contexts that a fault made unusable */
 	CUresult last_fault;       /* the error of the context that became unusable last */
 	uint64_t graph_memory[4];  /* the four CU_GRAPH_MEM_ATTR_* attributes, in bytes */
-	uint64_t graph_live_bytes; /* bytes that graphs have allocated and not freed, rounded up as in graph_memory */
+	uint64_t graph_live_bytes; /* bytes that graphs have allocated and not freed, each allocation rounded up to pages */
 };
 
 struct context {

@@ -115,7 +115,8 @@ void soft_peer_forget(struct context *ctx);
 /* ---- cu_graph_memory.c: the caller holds the lock -------------------------------------------- */
 
 struct graph_memory {
-	unsigned refs;                 /* references: one for each node, operation and caller, and one while the memory is live */
+	unsigned
+		refs; /* references: one for each graph node, queued operation and running API function that uses it, and one while it is live */
 	struct allocation *allocation; /* owned; NULL: it was freed together with its context */
 	bool is_live;                  /* devices may access the memory now */
 	bool will_be_live;             /* devices may access the memory after all work that is queued now has ended */
@@ -145,7 +146,7 @@ CUresult soft_graph_memory_free_async(struct stream *s, struct graph_memory *m);
 void soft_graph_memory_free(struct graph_memory *m);
 /* Functions of cu_graph_pages.c. */
 size_t soft_graph_memory_rounded(size_t bytes);            /* rounds up to the pages that are mapped */
-uint64_t soft_graph_memory_blocks(const struct device *d); /* total size of the blocks that contain the live memory of graphs */
+uint64_t soft_graph_memory_blocks(const struct device *d); /* total size of the mapped blocks of pages that contain live memory of graphs */
 void soft_graph_memory_set_live(struct graph_memory *m, bool is_live);
 void soft_graph_memory_drop(const struct allocation *a); /* return the pages to the system; their content is lost */
 uint32_t soft_graph_memory_denied(const struct graph_memory *m);

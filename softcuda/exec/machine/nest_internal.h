@@ -36,7 +36,7 @@ struct nested_op {
 	enum nested_kind kind;
 	struct nest *nest;
 	struct nested_stream *stream;   /* NULL for cudaStreamFireAndForget, which is not a real stream */
-	gpul_exec_launch_config config; /* for NESTED_LAUNCH; config.params is a slot of struct nesting */
+	gpul_exec_launch_config config; /* for NESTED_LAUNCH; config.params points to a parameter buffer of struct nesting */
 	gpul_exec_launch *running;
 	struct nested_event *event; /* for NESTED_RECORD and NESTED_WAIT */
 	uint64_t number;            /* which record of the event this operation makes or waits for; 1 is the first */

@@ -52,7 +52,7 @@ static void report_stuck_launches(struct gpul_exec_machine *m)
 			continue;
 		gpul_log(GPUL_LOG_NOTICE, "softcuda",
 			 "kernel %s: for %g s all %llu resident blocks have only waited, and %llu blocks have not started; if the resident "
-			 "blocks wait for those, the kernel never ends, nor would it on a GPU that holds as many blocks",
+			 "blocks wait for those, the kernel never ends, also on a GPU that holds no more blocks than these at once",
 			 SHOWN_NAME(l->kernel->info.name), m->options.stuck_ms / 1e3, (unsigned long long)count_resident(l),
 			 (unsigned long long)(l->n_blocks - next));
 	}

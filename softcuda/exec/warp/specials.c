@@ -198,7 +198,7 @@ static void clear_module_registers(struct block *b, const struct gpul_exec_progr
 	}
 }
 
-/* Write a special register of all warps.  A register whose value depends only on the shape of the block is written only to fresh memory. */
+/* Write a special register of all warps.  A register whose value depends only on the shape of the block is written only if the memory is new: used memory already contains it. */
 static void write_special(struct block *b, const struct special_slot *r, bool fresh)
 {
 	const bool fixed = is_fixed_by_shape(r->special);

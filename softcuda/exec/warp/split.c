@@ -54,7 +54,7 @@ const struct insn *gpul_split_scatter(struct warp_state *s, const struct insn *c
 {
 	gpul_split_remove(s, s->current);
 	s->current = LANES; /* no split is current */
-	s->back_edges--;    /* counts as a backward branch, because a target may be before the branch */
+	s->back_edges--;    /* take one from the allowed backward branches, because a target may be before the branch */
 	EACH_ACTIVE(l, &s->w)
 	gpul_split_add(s, frame[l], target[l], 1u << l);
 	return raise_event(s, EVENT_EXIT, s->run_start);

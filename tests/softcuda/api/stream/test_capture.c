@@ -12,7 +12,7 @@ static const CUstreamCaptureMode RELAXED = CU_STREAM_CAPTURE_MODE_RELAXED;
 static const CUstreamCaptureMode THREAD_LOCAL = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
 static const CUstreamCaptureMode GLOBAL = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
-/* Two streams, an event and some words for each test. */
+/* Two streams, two events and some words of memory for each test. */
 static CUstream a, b;
 static CUevent forked, joined;
 static uint32_t *word;
