@@ -11,7 +11,7 @@
  *
  * One of SIMPLE, LL, LL128.  DIRECT: each step is direct; MIXED: each second one (both with SIMPLE).  ABORTS: S's user
  * may abort at any time.  TIMEOUTS: R's first wait may time out.  DIES: S's
- * process may be killed at any time.  VARIED: each second lap has messages of one word.
+ * process may be killed at any time.  VARIED: each second lap has messages of one word.  SPLIT, with LL128: all warps have diverged.
  * The data of step n is n + 1.  In LL and LL128
  * each thread of S waits for credits itself, and there is no barrier in a step.  WRONG_... are deliberate errors, which the
  * check must find. */
@@ -60,7 +60,7 @@
 #define owner(c)         ((c) == HEAD || (c) == OFFERED || ((c) >= ENTRY(0, 0) && (c) < TAIL) -> S : R)
 
 bool freed[2];          /* the rank has unmapped and released its memory */
-#if defined(LL128) && !defined(WRONG_LINE_IN_PARTS)
+#if defined(LL128) && !defined(WRONG_LINE_IN_PARTS) && !defined(SPLIT)
 #define ARRIVE(c, v) assert(!freed[owner(c)]); if :: (c) < DATA(SLOTS, 0) -> mem[FLAG(c)] = (v) / 16; mem[c] = (v) % 16 :: else -> mem[c] = v fi
 #else
 #define ARRIVE(c, v) assert(!freed[owner(c)]); mem[c] = v   /* no store arrives after the teardown */
@@ -108,6 +108,12 @@ inline write_word(c, n, with_flag)
 #ifdef WRONG_LINE_IN_PARTS
 	put(S, FLAG(c), flag(n));
 	put(S, c, (n) + 1)
+#elif defined(SPLIT)
+	put(S, c, (n) + 1);
+#ifndef WRONG_NO_FENCE
+	fence(S);
+#endif
+	put(S, FLAG(c), flag(n))
 #else
 	put(S, c, (with_flag) * 16 + (n) + 1)
 #endif
@@ -314,6 +320,8 @@ inline await_word(c, n)
 		:: mem[FLAG(c)] == flag(n) -> read_word(c, n, loaded)
 		OR_ABORTED(R)
 		fi
+#elif defined(SPLIT)
+	:: mem[FLAG(c)] == flag(n) -> loaded = mem[c]; read_word(c, n, loaded) /* loads again after the flag */
 #elif defined(LL128)
 	:: atomic { mem[FLAG(c)] == flag(n) -> loaded = mem[c] }; read_word(c, n, loaded)
 #else

@@ -43,6 +43,7 @@ CHANNEL_RIGHT = {  # name: definitions
     "LL128, 2 slots": "LL128 STEPS=5",
     "LL128, 2 slots, credits every 2 steps": "LL128 STEPS=6 FREE=2",
     "LL128, messages of 1 and 2 lines": "LL128 VARIED STEPS=6",
+    "LL128, warps that have diverged": "LL128 SPLIT STEPS=4 DEPTH=8",
 }
 CHANNEL_LARGE = {
     "Simple, 2 slots, three laps": "SIMPLE STEPS=6",
@@ -82,6 +83,8 @@ CHANNEL_WRONG = {  # name: definitions, expected complaint of pan
     "LL, credits for more steps than slots": ("LL STEPS=4 FREE=3", WAITS_FOR_EVER),
     "LL128, lines that arrive in parts": ("LL128 STEPS=3 WRONG_LINE_IN_PARTS", STALE),
     "LL128, data loaded before the flag": ("LL128 STEPS=3 WRONG_READ_IN_PARTS", STALE),
+    "LL128, diverged, no fence before the flag": ("LL128 SPLIT STEPS=3 DEPTH=8 WRONG_NO_FENCE", STALE),
+    "LL128, diverged, data not loaded again": ("LL128 SPLIT STEPS=3 DEPTH=8 WRONG_READ_IN_PARTS", STALE),
     "Simple, threads that leave by themselves": ("SIMPLE STEPS=2 ABORTS WRONG_LEAVE_ALONE", WAITS_FOR_EVER),
     "LL, threads that leave by themselves": ("LL STEPS=2 ABORTS WRONG_LEAVE_ALONE", WAITS_FOR_EVER),
     "abort that only one rank sees": ("SIMPLE STEPS=2 ABORTS WRONG_ABORT_ONE_SIDE", WAITS_FOR_EVER),
