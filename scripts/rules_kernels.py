@@ -110,6 +110,8 @@ def variants():
             yield cu, f"{cu[:-3]}.sm_{arch}.ptx", arch, []
     for name in ("fnptr", "reduce", "vecadd"):
         yield f"tests/corpus/{name}.cu", f"tests/corpus/{name}.sm_90.debug.ptx", "90", ["-G"]
+    for name in ("fnptr", "printf", "warp"):
+        yield f"tests/corpus/{name}.cu", f"tests/corpus/{name}.sm_90.lineinfo.ptx", "90", ["-lineinfo"]
 
 
 def write_variants(w):

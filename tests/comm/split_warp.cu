@@ -1,4 +1,4 @@
-/* split_warp.cu — a kernel for test_ll128.sh: block 0 sends messages of one pair of lines to block 1 by LL128, from a warp that has
+/* split_warp.cu — a kernel for soak/test_ll128.sh: block 0 sends messages of one pair of lines to block 1 by LL128, from a warp that has
  * diverged: threads 2 apart and 2 apart + 1, and the other threads, execute the store at two places of the code.  A reader cannot be
  * tested in this way, because the result of a vote at two places is undefined. */
 #include "comm/device/prims.cuh"
