@@ -14,7 +14,7 @@
 #include "core/text.h"
 
 /* clang-format off */
-enum { SOFT_GPUS, SOFT_SM, SOFT_CUDA, SOFT_MEMORY, SOFT_TOOLS, SOFT_STRICT, SOFT_CALLS, SOFT_CALLS_FORMAT, SOFT_CALLS_OUTPUT, SOFT_ENV, SOFT_QUIET, MAX_GPUS = 16 };
+enum { SOFT_GPUS, SOFT_SM, SOFT_CUDA, SOFT_MEMORY, SOFT_TOOLS, SOFT_STRICT, SOFT_PCI, SOFT_CALLS, SOFT_CALLS_FORMAT, SOFT_CALLS_OUTPUT, SOFT_ENV, SOFT_QUIET, MAX_GPUS = 16 };
 /* clang-format on */
 
 /* clang-format off */
@@ -26,6 +26,8 @@ static const struct cli_opt soft_opts[] = {
 	[SOFT_TOOLS] = { "tools", "LIST", "watch the kernels: memcheck, racecheck, synccheck, profile, trace ..., with options as in "
 					  "GPULOAD_SOFT_TOOLS; the exit status is 1 if a tool finds an error", "memcheck racecheck synccheck profile trace help" },
 	[SOFT_STRICT] = { "strict-ptx", NULL, "refuse the PTX that NVIDIA's ptxas refuses, with the reason on stderr", NULL },
+	[SOFT_PCI] = { "pci", NULL, "list the GPUs in /sys/bus/pci/devices and /proc/driver/nvidia/gpus, for libraries that look there "
+				"(MSCCL++, UCCL)", NULL },
 	[SOFT_CALLS] = { "calls", "[=LIST]", "log all CUDA calls, or those in LIST (gpuload help calls)", "all memory launch driver runtime" },
 	[SOFT_CALLS_FORMAT] = { "calls-format", "NAME", "text, json or perfetto (default: text)", "text json perfetto" },
 	[SOFT_CALLS_OUTPUT] = { "calls-output", "FILE", "write the log to this file (default: stderr; -: stdout)", CLI_FILES },
@@ -94,6 +96,8 @@ static gpul_status read_options(const struct cli_args *args, struct soft_setup *
 		return gpul_fail(err, GPUL_EINVAL, 0,
 				 args->n_operands ? "--env only prints the variables, so it cannot be combined with a command"
 						  : "a command is missing; for example: gpuload soft -- python3 program.py");
+	if (cli_value(args, SOFT_PCI) && cli_value(args, SOFT_ENV))
+		return gpul_fail(err, GPUL_EINVAL, 0, "--pci needs a command to run, so it cannot be combined with --env");
 	return GPUL_OK;
 }
 
@@ -149,6 +153,8 @@ static int run_soft(const struct cli_args *args, gpul_error *err)
 
 	if (!st)
 		st = check_calls(args, err);
+	if (!st && cli_value(args, SOFT_PCI))
+		st = soft_pci(s.gpus ? (unsigned)atoi(s.gpus) : 1, err);
 	if (!st)
 		st = soft_setup(&s, command, err);
 	for (size_t i = 0; i < s.variables.n && !st && cli_value(args, SOFT_ENV); i++)

@@ -2,7 +2,8 @@
  *
  *     soft.c          parses the options, prints the report, and executes the program
  *     soft_setup.c    sets the environment variables, and opens the driver before the program replaces the process
- *     python.c        finds the Python packages of a command, and NVIDIA's wheels among them */
+ *     python.c        finds the Python packages of a command, and NVIDIA's wheels among them
+ *     pci.c           lists the GPUs in /sys/bus/pci/devices and /proc/driver/nvidia/gpus */
 #ifndef GPULOAD_CLI_SOFT_SOFT_INTERNAL_H
 #define GPULOAD_CLI_SOFT_SOFT_INTERNAL_H
 
@@ -32,6 +33,9 @@ gpul_status soft_setup(struct soft_setup *s, const char *command, gpul_error *er
 /* Set the variables in the environment of this process. */
 gpul_status soft_setup_apply(const struct soft_setup *s, gpul_error *err);
 void soft_setup_free(struct soft_setup *s);
+
+/* Move this process, which must have one thread, into a mount namespace that lists n_gpus software GPUs as PCI devices. */
+gpul_status soft_pci(unsigned n_gpus, gpul_error *err);
 
 /* Find the site-packages folder of the Python that runs a command: the command itself, or the interpreter in the #! line of a
  * script.  Returns false if there is no Python, or if its packages were not found. */

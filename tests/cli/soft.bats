@@ -66,6 +66,18 @@ load helper
 	says "GPULOAD_SOFT_STRICT=1"
 }
 
+@test "--pci lists the GPUs as PCI devices, for the command only" {
+	[[ -d /sys/bus/pci/devices ]] || skip "a machine without PCI"
+	unshare -m true || skip "mount namespaces are not permitted here"
+	works soft --gpus 2 --pci --quiet -- sh -c 'ls /proc/driver/nvidia/gpus; cd /sys/bus/pci/devices; cat ffff:01:00.0/class; ls; ls -L * >/dev/null'
+	[[ $output == *$'ffff:00:00.0\nffff:01:00.0\n0x030200\n'* ]] || show "the addresses of two GPUs and the class of a 3D controller"
+	for device in $(ls /sys/bus/pci/devices); do
+		says "$device"
+	done
+	[[ ! -e /sys/bus/pci/devices/ffff:00:00.0 && ! -e /proc/driver/nvidia/gpus/ffff:00:00.0 ]]
+	fails 2 "--pci needs a command to run" soft --pci --env
+}
+
 @test "wrong options are usage errors" {
 	fails 2 "--gpus must be a number from 1 to 16, not '0'" soft --gpus 0 -- true
 	fails 2 "--sm must be a compute capability such as 75, 80 or 90, not 'x'" soft --sm x -- true
