@@ -26,7 +26,7 @@ extern "C" {
 #endif
 
 enum {
-	GPUL_RDMA_WIRE_VERSION = 2, /* in version 1, BYE had no payload */
+	GPUL_RDMA_WIRE_VERSION = 3, /* in version 1, BYE had no payload; in version 2, slots had no check value */
 	GPUL_RDMA_FRAME_HEAD_BYTES = 8,
 	GPUL_RDMA_MAX_PAYLOAD = 4096,
 	GPUL_RDMA_FRAME_BYTES = GPUL_RDMA_FRAME_HEAD_BYTES + GPUL_RDMA_MAX_PAYLOAD, /* limit of the bytes of a frame */

@@ -56,6 +56,7 @@ static bool grant_segment(gpul_rdma_link *l, struct part *p)
 		.order = (l->parts_grant & 0xffff) | (uint32_t)p->of << 16 | (uint32_t)p->index << 20 | (uint32_t)(bytes == left) << 24,
 		.sequence = sequence,
 	};
+	slot->check = gpul_rdma_slot_check(slot);
 	p->granted++;
 	p->granted_bytes += bytes;
 	l->grants_head++;
@@ -125,6 +126,8 @@ void gpul_rdma_take_grants(gpul_rdma_link *l, struct take *t)
 			n = GPUL_RDMA_SLOTS - index;
 		if (n > ENOUGH_GRANTS)
 			n = ENOUGH_GRANTS;
+		if (l->desc.control_datagrams && n > GRANT_BATCH) /* 512 bytes, which fit into every MTU but the smallest one */
+			n = GRANT_BATCH;
 		gpul_rdma_op plain = { .kind = GPUL_RDMA_OP_CONTROL, .bytes = n * (uint32_t)sizeof(gpul_rdma_slot) };
 		gpul_rdma_op *op = l->desc.control_datagrams ? &t->ops[t->n++]
 							     : emit_op(l, t, GPUL_RDMA_OP_WRITE, 0, NO_REQUEST, NO_STAGE, plain.bytes);
@@ -162,7 +165,7 @@ void gpul_rdma_slots_arrived(gpul_rdma_link *l, const void *data, size_t n_bytes
 
 	if (!l->desc.control_datagrams || n_bytes % sizeof(gpul_rdma_slot)) {
 		gpul_rdma_fail(&l->failure, GPUL_EFORMAT, 0, "datagram", NULL, "received a datagram of %zu bytes: expected %s", n_bytes,
-			       l->desc.control_datagrams ? "a multiple of 32 bytes, the size of a slot"
+			       l->desc.control_datagrams ? "a multiple of 64 bytes, the size of a slot"
 							 : "no datagrams on this connection");
 		return;
 	}

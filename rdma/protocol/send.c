@@ -24,8 +24,8 @@ static void fail_slot(gpul_rdma_link *l, uint32_t sequence, const gpul_rdma_slot
 		       s->sequence);
 }
 
-/* Copy a slot if it has arrived, and check everything that does not depend on other slots.  The peer writes the sequence number
- * last: it is the last word of a slot.  Returns false if the slot has not arrived, or the link has failed. */
+/* Copy a slot if it has arrived, and check everything that does not depend on other slots.  A slot with a wrong check value has arrived
+ * only in part.  Returns false if the slot has not arrived, or the link has failed. */
 static bool read_slot(gpul_rdma_link *l, uint32_t sequence, gpul_rdma_slot *out)
 {
 	const gpul_rdma_slot *s = &l->desc.control->slots[(sequence - 1) & SLOT_MASK];
@@ -33,8 +33,10 @@ static bool read_slot(gpul_rdma_link *l, uint32_t sequence, gpul_rdma_slot *out)
 
 	if (found == sequence - GPUL_RDMA_SLOTS) /* still the slot of the previous lap: the new one has not arrived */
 		return false;
-	*out = *s;
-	if (found != sequence || out->sequence != sequence)
+	__builtin_memcpy(out, s, sizeof *out);
+	if (found == sequence && (out->sequence != sequence || out->check != gpul_rdma_slot_check(out)))
+		return false;
+	if (found != sequence)
 		fail_slot(l, sequence, out, "its sequence number is wrong");
 	else if (out->bytes > l->desc.segment_bytes)
 		fail_slot(l, sequence, out, "it is larger than a segment");

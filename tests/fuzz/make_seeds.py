@@ -101,7 +101,7 @@ def fifo_acts():
 def oob_frames():
     """Inputs of fuzz_rdma_oob: a byte for the type, where the stream is cut (255: at its end), the payload; or 0, the cut, and a stream."""
     def hello(qps=1, description=b""):
-        return struct.pack("<12I3Q16s64s", 1, qps, 256, 1 << 20, 4096, 0, 0, 1, 5000, 7500, 4711, len(description), 1 << 40, 77, 8192,
+        return struct.pack("<12I3Q16s64s", 3, qps, 256, 1 << 20, 4096, 0, 0, 1, 5000, 7500, 4711, len(description), 1 << 40, 77, 16384,
                            b"verbs", b"node1") + description
     def frame(kind, data=b""):
         return struct.pack("<4sHH", b"GPUR", kind, len(data)) + data

@@ -34,12 +34,14 @@ enum {
 
 /* A clear-to-send slot, written by the receiver into the sender's memory.
  *
- *      0               8               16      20      24      28      32
- *     ┌───────────────┬───────────────┬───────┬───────┬───────┬───────┐   32 bytes, aligned to 32, so that the slot arrives
- *     │ address       │ key           │ bytes │ tag   │ order │ seq   │   in one PCIe write; the sequence number comes last.
- *     └───────────────┴───────────────┴───────┴───────┴───────┴───────┘
+ *      0               8               16      20      24      28      32              40                    64
+ *     ┌───────────────┬───────────────┬───────┬───────┬───────┬───────┬───────────────┬─────────────────────┐
+ *     │ address       │ key           │ bytes │ tag   │ order │ seq   │ check         │ unused              │   a cache line
+ *     └───────────────┴───────────────┴───────┴───────┴───────┴───────┴───────────────┴─────────────────────┘
  *     order: bits 0-15 message (number of the receive), 16-19 parts, 20-23 part, 24 end of the buffer
- *     seq:   the slot's number, from 1; slot n is in element (n - 1) % 256 of the ring */
+ *     seq:   the slot's number, from 1; slot n is in element (n - 1) % 256 of the ring
+ *     check: gpul_rdma_slot_check().  The bytes of a write may land in any order: a NIC writes a line as a whole, but Linux's
+ *            rdma_rxe copies with memcpy(), which may copy the last bytes first. */
 typedef struct gpul_rdma_slot {
 	uint64_t address; /* where the sender writes; an offset if the fabric counts from the start of the region */
 	uint64_t key;     /* remote key of the receiver's memory */
@@ -47,8 +49,21 @@ typedef struct gpul_rdma_slot {
 	uint32_t tag;
 	uint32_t order;
 	uint32_t sequence;
+	uint64_t check;
+	uint64_t unused[3];
 } gpul_rdma_slot;
-static_assert(sizeof(gpul_rdma_slot) == 32, "as drawn");
+static_assert(sizeof(gpul_rdma_slot) == 64, "as drawn");
+
+/* Return the check value of a slot whose other members are set.  A slot that has landed only in part has a wrong one. */
+static inline uint64_t gpul_rdma_slot_check(const gpul_rdma_slot *s)
+{
+	const uint64_t words[4] = { s->address, s->key, (uint64_t)s->bytes << 32 | s->tag, (uint64_t)s->order << 32 | s->sequence };
+	uint64_t check = UINT64_C(0x9e3779b97f4a7c15);
+
+	for (unsigned i = 0; i < 4; i++)
+		check = ((check ^ words[i]) * UINT64_C(0xff51afd7ed558ccd)) ^ check >> 29;
+	return check;
+}
 
 /* The immediate of a WRITE_WITH_IMM: the slot that it fills, and the length of the segment.  Each stripe of a segment has
  * the same immediate; the receiver computes the number of stripes from the length.

@@ -30,7 +30,7 @@ gpul_rdma_hello good_hello(void)
 			      .notice_ms = 7500,
 			      .pid = 4711,
 			      .description_bytes = 5,
-			      .slots = { 4096, 77, 8192 },
+			      .slots = { 4096, 77, GPUL_RDMA_SLOTS * sizeof(gpul_rdma_slot) },
 			      .backend = "verbs",
 			      .host = "n1" };
 

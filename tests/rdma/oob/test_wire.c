@@ -92,7 +92,7 @@ static const char *reason_for(size_t offset, size_t field_bytes, uint64_t value)
 static void refuses_each_wrong_field_of_a_hello(void **state)
 {
 	(void)state;
-	assert_string_equal(REASON(version, 9), "the peer uses protocol version 9, this process version 2: use the same gpuload for both");
+	assert_string_equal(REASON(version, 9), "the peer uses protocol version 9, this process version 3: use the same gpuload for both");
 	assert_string_equal(REASON(n_qps, 0), "HELLO message: the number of queue pairs is invalid: 0 (0x0)");
 	assert_non_null(strstr(REASON(n_qps, 17), "the number of queue pairs is invalid: 17"));
 	assert_non_null(strstr(REASON(depth, 32), "the number of operations in flight"));
@@ -118,7 +118,7 @@ static void refuses_each_wrong_field_of_a_hello(void **state)
 	assert_non_null(strstr(REASON(description_bytes, 6), "these sizes contradict each other"));
 	assert_non_null(strstr(REASON(description_bytes, UINT32_MAX), "these sizes contradict each other"));
 	assert_string_equal(REASON(notice_ms, 0), "accepted");
-	assert_string_equal(REASON(slots.address, UINT64_MAX - 8192), "accepted");
+	assert_string_equal(REASON(slots.address, UINT64_MAX - 16384), "accepted");
 }
 
 static void ends_and_cleans_received_texts(void **state)
@@ -192,7 +192,7 @@ static void refuses_a_wrong_head_early(void **state)
 	bytes[8] = GPUL_RDMA_WIRE_VERSION - 1;
 	assert_int_equal(decode(bytes, 11, &f, &used), GPUL_OK);
 	assert_int_equal(decode(bytes, 12, &f, &used), GPUL_EFORMAT);
-	assert_non_null(strstr(err.text, "protocol version 1, this process version 2"));
+	assert_non_null(strstr(err.text, "protocol version 2, this process version 3"));
 }
 
 static void is_safe_for_every_value_of_every_byte(void **state)

@@ -205,6 +205,35 @@ static void the_slots_of_a_multi_receive_are_passed_together(void **state)
 	gpul_rdma_link_destroy(l);
 }
 
+/* Write a slot into the ring, as the peer does. */
+static void land(unsigned k, gpul_rdma_slot slot)
+{
+	slot.check = gpul_rdma_slot_check(&slot);
+	control.slots[k] = slot;
+}
+
+/* The words of a slot may land in any order: it counts as arrived when all have landed. */
+static void a_slot_that_lands_in_parts_is_not_used_too_early(void **state)
+{
+	const gpul_rdma_slot whole = { .address = 4096, .key = 5, .bytes = 8, .tag = 7, .order = 1u << 16 | 1u << 24, .sequence = 1 };
+	enum { WORDS = 5 };
+	gpul_rdma_link *l = create_good();
+
+	(void)state;
+	land(1, whole);
+	for (unsigned landed = 0; landed < 1u << WORDS; landed++) {
+		memset(&control.slots[0], 0, sizeof control.slots[0]);
+		control.slots[0].sequence = 1u - GPUL_RDMA_SLOTS; /* as gpul_rdma_link_create() leaves it */
+		for (unsigned i = 0; i < WORDS; i++)
+			if (landed >> i & 1)
+				memcpy((char *)&control.slots[0] + 8 * i, (const char *)&control.slots[1] + 8 * i, 8);
+		assert_int_equal(gpul_rdma_link_may_send(l, 7), landed == (1u << WORDS) - 1);
+		assert_null(gpul_rdma_link_failed(l)->what[0] ? gpul_rdma_link_failed(l)->what : NULL);
+	}
+	memset(&control.slots[1], 0, sizeof control.slots[1]);
+	gpul_rdma_link_destroy(l);
+}
+
 /* The peer grants slots for a multi-receive of tags 7 and 9, then for a receive of tag 8. */
 static void a_send_may_wait_for_a_slot_with_its_tag(void **state)
 {
@@ -219,11 +248,11 @@ static void a_send_may_wait_for_a_slot_with_its_tag(void **state)
 
 	(void)state;
 	assert_false(gpul_rdma_link_may_send(l, 7)); /* no slot has been granted yet */
-	control.slots[0] = slots[0];
+	land(0, slots[0]);
 	assert_true(gpul_rdma_link_may_send(l, 7));
 	assert_false(gpul_rdma_link_may_send(l, 9));
-	control.slots[1] = slots[1];
-	control.slots[2] = slots[2];
+	land(1, slots[1]);
+	land(2, slots[2]);
 	assert_true(gpul_rdma_link_may_send(l, 9));
 	assert_false(gpul_rdma_link_may_send(l, 8)); /* tag 8 must wait until the whole multi-receive has its sends */
 	assert_int_equal(gpul_rdma_link_send(l, &s, 9, 0, &r, NULL), GPUL_OK);
@@ -235,7 +264,7 @@ static void a_send_may_wait_for_a_slot_with_its_tag(void **state)
 	(void)take_grants(l);
 	assert_true(gpul_rdma_link_may_send(l, 8));
 	assert_int_equal(gpul_rdma_link_failed(l)->status, GPUL_OK);
-	control.slots[2].bytes = 4097;
+	land(2, (gpul_rdma_slot){ .bytes = 4097, .tag = 8, .order = 2 | 1u << 16 | 1u << 24, .sequence = 3 });
 	assert_false(gpul_rdma_link_may_send(l, 8));
 	assert_int_equal(gpul_rdma_link_failed(l)->status, GPUL_EFORMAT);
 	gpul_rdma_link_destroy(l);
@@ -315,7 +344,7 @@ static void a_wrong_slot_is_named(void **state)
 		for (unsigned k = 0; k < 2; k++) {
 			assert_int_equal(gpul_rdma_link_send(l, &s, 7, 0, &r, NULL), GPUL_OK);
 			if (wrong[i].slots[k].sequence)
-				control.slots[k] = wrong[i].slots[k];
+				land(k, wrong[i].slots[k]);
 		}
 		(void)take_grants(l);
 		if (!strstr(gpul_rdma_link_failed(l)->what, wrong[i].why))
@@ -428,6 +457,7 @@ int main(void)
 		cmocka_unit_test(a_handle_is_good_for_one_end),
 		cmocka_unit_test(no_handle_is_0_where_generations_wrap),
 		cmocka_unit_test(the_slots_of_a_multi_receive_are_passed_together),
+		cmocka_unit_test(a_slot_that_lands_in_parts_is_not_used_too_early),
 		cmocka_unit_test(a_send_may_wait_for_a_slot_with_its_tag),
 		cmocka_unit_test(a_wrong_arrival_is_named),
 		cmocka_unit_test(a_wrong_slot_is_named),

@@ -45,6 +45,7 @@ static void grant(uint32_t n, uint32_t m, unsigned i, unsigned of, uint32_t byte
 		.order = ((FIRST + m) & 0xffff) | of << 16 | i << 20 | (uint32_t)end << 24,
 		.sequence = FIRST + n + 1,
 	};
+	control.slots[(FIRST + n) % GPUL_RDMA_SLOTS].check = gpul_rdma_slot_check(&control.slots[(FIRST + n) % GPUL_RDMA_SLOTS]);
 }
 
 static gpul_rdma_request send_message(gpul_rdma_link *l, uint32_t tag, uint64_t bytes)

@@ -195,7 +195,7 @@ uint32_t new_flying(struct sim *s)
 	i = s->free_flying[--s->n_free_flying];
 	s->flying[i].used = true;
 	s->flying[i].landed = s->flying[i].error = false;
-	s->flying[i].landed_bytes = 0;
+	s->flying[i].landed_from = s->flying[i].landed_upto = 0;
 	return i;
 }
 

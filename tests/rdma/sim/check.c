@@ -151,7 +151,8 @@ void check_write(struct sim *s, unsigned to, const struct registration *r, uint6
 	if (r->control) {
 		const uint64_t slots = (uint64_t)(uintptr_t)e->control->slots;
 
-		if (at < slots || at - slots + op->bytes > sizeof e->control->slots || (at - slots) % 32 || op->bytes % 32)
+		if (at < slots || at - slots + op->bytes > sizeof e->control->slots || (at - slots) % sizeof(gpul_rdma_slot) ||
+		    op->bytes % sizeof(gpul_rdma_slot))
 			wrong(s, "%c: operation %llx writes %u bytes, which are not slots", "AB"[!to], id, op -> bytes);
 		return;
 	}

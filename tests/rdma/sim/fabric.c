@@ -98,7 +98,7 @@ static void post_write(struct sim *s, struct end *e, uint32_t i)
 	}
 	if (s->p.ordered)
 		ns = q->last_lands = later(ns, q->last_lands);
-	if (f->op.bytes > 32 && s->p.in_parts && chance(&s->rng, s->p.in_parts) && !f->error) {
+	if (f->op.bytes > 8 && s->p.in_parts && chance(&s->rng, s->p.in_parts) && !f->error) {
 		/* In an ordered fabric, the first part lands at last_lands, which is not before any earlier operation. */
 		happen(s, s->p.ordered ? ns : s->now + below(&s->rng, (uint32_t)(ns - s->now)), LAND_PART, e->index, i);
 		if (s->p.ordered)
@@ -244,17 +244,17 @@ static void arrive(struct sim *s, const struct flying *f)
 	happen(s, ns, DELIVER, to->index, new_item(s, &item));
 }
 
-/* The first half of a write lands; slots always land as a whole. */
+/* A part of a write lands: words of 8 bytes from the beginning or from the end, as memcpy() in a fabric of software may copy them. */
 void land_part(struct sim *s, uint32_t i)
 {
 	struct flying *f = &s->flying[i];
 	struct end *to = &s->ends[!f->end];
-	const uint32_t half = (1 + below(&s->rng, (f->op.bytes - 1) / 32)) * 32;
+	const uint32_t border = (1 + below(&s->rng, (f->op.bytes - 1) / 8)) * 8;
+	const bool from_end = chance(&s->rng, 500);
 	const struct registration *r;
 	uint64_t at;
 
-	if (s->path_broken || s->hole || to->dead || s->ends[f->end].dead || half >= f->op.bytes ||
-	    s->ends[f->end].queues[f->op.qp].in_error)
+	if (s->path_broken || s->hole || to->dead || s->ends[f->end].dead || s->ends[f->end].queues[f->op.qp].in_error)
 		return;
 	r = find_registration(s, to->index, f->op.remote_key, f->op.remote, f->op.bytes);
 	if (!r)
@@ -265,9 +265,10 @@ void land_part(struct sim *s, uint32_t i)
 	check_write(s, to->index, r, at, &f->op);
 	if (s->reason[0])
 		return;
-	trace(s, f->end, "        first %u bytes of id %llx land", half, (unsigned long long)f->op.id);
-	store(s, f, r, at, 0, half);
-	f->landed_bytes = half;
+	f->landed_from = from_end ? border : 0;
+	f->landed_upto = from_end ? f->op.bytes : border;
+	trace(s, f->end, "        bytes %u to %u of id %llx land", f->landed_from, f->landed_upto, (unsigned long long)f->op.id);
+	store(s, f, r, at, f->landed_from, f->landed_upto);
 	wake(s, to->index, s->now + delay(&s->rng, to->thread_ns));
 }
 
@@ -287,7 +288,10 @@ static void land_bytes(struct sim *s, uint32_t i, const struct registration *r)
 		memcpy(signal, source_of(f), 8);
 	if (!r->control && !r->stages)
 		put_landed(s, to, at, signal, f->op.bytes);
-	store(s, f, r, at, f->landed_bytes, f->op.bytes);
+	if (f->landed_from)
+		store(s, f, r, at, 0, f->landed_from);
+	else
+		store(s, f, r, at, f->landed_upto, f->op.bytes);
 }
 
 static void land_write(struct sim *s, uint32_t i)

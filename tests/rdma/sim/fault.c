@@ -257,6 +257,7 @@ static void forge_slot(struct sim *s, struct end *e)
 					  .order = ((sequence - 1) & 0xffff) | 1u << 16 | below(r, 2) << 24,
 					  .sequence = sequence };
 	}
+	slot->check = gpul_rdma_slot_check(slot); /* an end that forges slots knows the check */
 	trace(s, e->index, "FORGED  slot %u: change %u", i, change);
 }
 
