@@ -90,7 +90,7 @@ class Hosts:
 
     def objects(self, host):
         """List what ranks can leave in a guest: processes, sockets, files, and objects of the RDMA device."""
-        _, text = self.guest[host].run("for name in stay gpuload comm_random; do pgrep -x $name | sed 's/^/process /'; done; "
+        _, text = self.guest[host].run("for name in stay gpuload comm_random; do grep -lsx $name /proc/[0-9]*/comm; done; "
                                        "ss -Htan state listening state established; rdma resource show qp | grep -v GSI; rdma resource show mr; "
                                        "find /dev/shm /tmp -xdev -type f -o -type s")
         return text.splitlines()
