@@ -241,7 +241,7 @@ struct flying {
 	gpul_rdma_op op;
 	uint8_t end;
 	bool used, landed, error;
-	uint32_t number;       /* number in its queue pair */
+	uint32_t number;                   /* number in its queue pair */
 	uint32_t landed_from, landed_upto; /* the part of a write that has landed before the rest */
 	unsigned char inlined[256];
 	uint64_t earlier_done_ns; /* time at which all earlier writes that complete early have completed */
