@@ -66,7 +66,8 @@ static gpul_status flush_batch(struct batch *b, size_t page_bytes, gpul_mem_numa
 {
 	int failed = b->n ? query_nodes(b) : 0;
 
-	if (!failed && map_missing(b, page_bytes))
+	/* Several attempts, because the kernel may move a page, which is then not mapped for a moment, between the two calls. */
+	for (int i = 0; i < 4 && !failed && map_missing(b, page_bytes); i++)
 		failed = query_nodes(b);
 	if (failed)
 		return refuse_query(failed, err);
