@@ -67,7 +67,7 @@ load helper
 }
 
 @test "--pci lists the GPUs as PCI devices, for the command only" {
-	[[ -d /sys/bus/pci/devices ]] || skip "a machine without PCI"
+	[[ -d /sys/bus/pci/devices && -d /proc/driver ]] || skip "no list of PCI devices and drivers"
 	unshare -m true || skip "mount namespaces are not permitted here"
 	works soft --gpus 2 --pci --quiet -- sh -c 'ls /proc/driver/nvidia/gpus; cd /sys/bus/pci/devices; cat ffff:01:00.0/class; ls; ls -L * >/dev/null'
 	[[ $output == *$'ffff:00:00.0\nffff:01:00.0\n0x030200\n'* ]] || show "the addresses of two GPUs and the class of a 3D controller"
