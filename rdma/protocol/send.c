@@ -34,9 +34,9 @@ static bool read_slot(gpul_rdma_link *l, uint32_t sequence, gpul_rdma_slot *out)
 	if (found == sequence - GPUL_RDMA_SLOTS) /* still the slot of the previous lap: the new one has not arrived */
 		return false;
 	__builtin_memcpy(out, s, sizeof *out);
-	if (found == sequence && (out->sequence != sequence || out->check != gpul_rdma_slot_check(out)))
+	if (out->check != gpul_rdma_slot_check(out))
 		return false;
-	if (found != sequence)
+	if (out->sequence != sequence)
 		fail_slot(l, sequence, out, "its sequence number is wrong");
 	else if (out->bytes > l->desc.segment_bytes)
 		fail_slot(l, sequence, out, "it is larger than a segment");

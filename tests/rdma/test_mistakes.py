@@ -86,7 +86,7 @@ MISTAKES = [Mistake(*m) for m in (
     ("slot number 0 has arrived before it is written",
      ".sequence = l->next_slot + i - GPUL_RDMA_SLOTS;", ".sequence = l->next_slot + i - GPUL_RDMA_SLOTS < l->next_slot ? 0 : -1;"),
     ("a slot is used before all of it has landed",
-     "(out->sequence != sequence || out->check != gpul_rdma_slot_check(out))", "out->sequence != sequence"),
+     "out->check != gpul_rdma_slot_check(out)", "0"),
     ("slot number 0 is no slot",
      "if (!find_slot(l, r->tag, &slot))", "if (!find_slot(l, r->tag, &slot) || !slot.sequence)"),
     ("a message number does not wrap",
