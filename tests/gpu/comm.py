@@ -85,8 +85,9 @@ def comm_threads(s):
     if not os.path.exists(soak):
         return s.result("skip", "comm/soak --threads", "not built")
     n = "500" if s.args.driver == "nvidia" else "100"
-    for options in (["--cases", n], ["--cases", n, "--transport", "net"]):
-        status, out, err = s.run(soak, "--threads", "--ranks", "2:4", *options, timeout=120)
+    ll128 = ["--call", "allreduce", "--algo", "ring", "--proto", "ll128", "--transport", "device"]
+    for options in (["--ranks", "2:4"], ["--ranks", "2:4", "--transport", "net"], ["--ranks", "2:2", *ll128]):
+        status, out, err = s.run(soak, "--threads", "--cases", n, *options, timeout=120)
         s.check(f"comm --threads {' '.join(options)}: {(out.strip().splitlines() or ['no output'])[-1]}", status == 0,
                 f"exit status {status}: {out[-800:]} {err[-800:]}")
 
