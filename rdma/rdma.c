@@ -25,7 +25,7 @@ static void fill_defaults(gpul_rdma_desc *d)
 
 static gpul_status open_named(gpul_rdma *r, const char *name, gpul_error *err)
 {
-	static const gpul_rdma_backend *const backends[] = { &gpul_rdma_verbs, &gpul_rdma_libfabric };
+	static const gpul_rdma_backend *const backends[] = { &gpul_rdma_verbs, &gpul_rdma_libfabric, &gpul_rdma_udp };
 
 	for (size_t i = 0; i < sizeof backends / sizeof backends[0]; i++) {
 		if (strcmp(backends[i]->name, name))
@@ -33,7 +33,7 @@ static gpul_status open_named(gpul_rdma *r, const char *name, gpul_error *err)
 		r->backend = backends[i];
 		return r->backend->open(&r->desc.device, &r->device, err);
 	}
-	return gpul_fail(err, GPUL_EINVAL, 0, "unknown backend '%.40s': expected verbs, libfabric or auto", name);
+	return gpul_fail(err, GPUL_EINVAL, 0, "unknown backend '%.40s': expected verbs, libfabric, reliable-udp or auto", name);
 }
 
 /* Choose libfabric if the user gives a provider, and verbs if the user gives a device; else verbs if there is a usable NIC, else
@@ -42,6 +42,8 @@ static gpul_status open_auto(gpul_rdma *r, gpul_error *err)
 {
 	gpul_error no_verbs = { 0 }, no_libfabric = { 0 };
 
+	if (r->desc.device.provider && !strcmp(r->desc.device.provider, gpul_rdma_udp.name))
+		return open_named(r, gpul_rdma_udp.name, err);
 	if (r->desc.device.provider)
 		return open_named(r, "libfabric", err);
 	if (r->desc.device.device)

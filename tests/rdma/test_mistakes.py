@@ -1,19 +1,14 @@
 #!/usr/bin/env python3
 """The simulation finds mistakes: each one is planted into a copy of rdma/protocol, which must then fail on some seed.
 
-A mistake is a textual patch.  The unpatched sources must pass the same seeds.  `--full` runs the simulation built with
-ASan and UBSan, and reports the first seed that finds each mistake.
+`--full` runs the simulation built with ASan and UBSan, and reports the first seed that finds each mistake.
 """
-import argparse, collections, concurrent.futures, glob, os, re, subprocess, sys, tempfile
+import glob, os, sys
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from mistakes import ROOT, Campaign, Mistake  # in this folder
+
 os.chdir(ROOT)
-SEEDS = 6000  # limit of the seeds until a mistake must be found
-FLAGS = "-std=c11 -D_GNU_SOURCE -O1 -w"
-SANITIZE = "-fsanitize=address,undefined -fno-sanitize-recover=all"
 SOURCES = [*sorted(glob.glob("tests/rdma/sim/*.c")), *sorted(glob.glob("rdma/protocol/*.c")), "core/error.c", "core/text.c"]
-
-Mistake = collections.namedtuple("Mistake", "name old new")
 MISTAKES = [Mistake(*m) for m in (
     ("a returned slot is used again a lap early",
      "(g->state == GRANT_RETURNED && (int32_t)(l->highest_arrived - l->grants_tail) <= 1)", "0"),
@@ -121,81 +116,5 @@ MISTAKES = [Mistake(*m) for m in (
 )]
 
 
-def run(command):
-    return subprocess.run(command, shell=True, capture_output=True, text=True)
-
-
-def compile_to(out, source, include, flags):
-    r = run(f"cc {flags} {include} -c {source} -o {out}")
-    if r.returncode:
-        raise RuntimeError(f"{source}: {r.stderr}")
-    return out
-
-
-def build_unpatched(folder, flags, pool):
-    """Return the object files of the simulation and of the unchanged protocol."""
-    outs = [f"{folder}/{os.path.basename(c)[:-2]}.o" for c in SOURCES]
-    return dict(zip(SOURCES, pool.map(lambda p: compile_to(*p, "-I. -Iinclude", flags), zip(outs, SOURCES))))
-
-
-def plant(m, folder, objects, flags):
-    """Build the simulation with one mistake; returns the program."""
-    here, text = tempfile.mkdtemp(dir=folder), {}
-    os.makedirs(f"{here}/rdma/protocol")
-    for path in glob.glob("rdma/protocol/*.[ch]"):
-        with open(path, encoding="utf-8") as f:
-            text[path] = f.read()
-    places = [p for p in text for _ in range(text[p].count(m.old))]
-    if len(places) != 1:
-        raise ValueError(f"there are {len(places)} places for this mistake: change its patch")
-    path = places[0]
-    with open(f"{here}/{path}", "w", encoding="utf-8") as f:
-        f.write(text[path].replace(m.old, m.new))
-    new = dict(objects)
-    for s in [path] if path.endswith(".c") else [s for s in SOURCES if s.startswith("rdma/protocol/")]:
-        # A patched header comes first on the search path.
-        source = f"{here}/{s}" if s == path else s
-        new[s] = compile_to(f"{here}/{os.path.basename(s)}.o", source, f"-I{here} -I. -Iinclude", flags)
-    return link(f"{here}/sim", new, flags)
-
-
-def link(exe, objects, flags):
-    r = run(f"cc {flags} {' '.join(objects.values())} -o {exe}")
-    if r.returncode:
-        raise RuntimeError(r.stderr)
-    return exe
-
-
-def first_failure(exe, seeds):
-    """Return (seed, reason) of the first seed that fails; None if all pass."""
-    r = run(f"timeout 120 {exe} --seeds 1-{seeds} --failures 1")
-    found = re.search(r"^seed (\d+)(.*)", r.stdout, re.M)
-    return (int(found[1]), found[2].lstrip(": ")) if found else None if r.returncode == 0 else (0, f"exit status {r.returncode}")
-
-
-def main():
-    a = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    a.add_argument("--full", action="store_true", help="with sanitizers, and up to 100,000 seeds")
-    a.add_argument("--only", default="", help="mistakes whose name contains this")
-    a = a.parse_args()
-    seeds = 100000 if a.full else SEEDS
-    flags = f"{FLAGS} {SANITIZE}" if a.full else FLAGS
-    bad = 0
-    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(min(4, os.cpu_count())) as pool:
-        objects = build_unpatched(folder, flags, pool)
-        clean = pool.submit(lambda: first_failure(link(f"{folder}/sim", objects, flags), SEEDS))
-        chosen = [m for m in MISTAKES if a.only in m.name]
-        jobs = [pool.submit(lambda m: first_failure(plant(m, folder, objects, flags), seeds), m) for m in chosen]
-        for m, job in zip(chosen, jobs):
-            f = None if job.exception() else job.result()
-            bad += not f
-            print(f"{m.name}: " + (f"found by seed {f[0]} {f[1]}" if f else f"NOT FOUND {job.exception() or ''}"), flush=True)
-        if clean.result():
-            bad += 1
-            print(f"without a mistake: seed {clean.result()[0]} {clean.result()[1]}")
-    print(f"{len(chosen) + 1 - bad} passed, {bad} failed, 0 skipped")
-    return bad != 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(Campaign("rdma/protocol", SOURCES, seeds=6000).main(MISTAKES, __doc__.splitlines()[0]))

@@ -391,6 +391,8 @@ static void messages_of_a_peer_that_has_ended_are_received_first(void **state)
 	struct two_ends e;
 
 	(void)state;
+	if (!strcmp(two_ends_backend(), "reliable-udp"))
+		skip(); /* there a send ends only when the peer makes progress */
 	two_ends_open(&(gpul_rdma_desc){ .device = { .gpu = -1, .gid_index = -1 } }, &e);
 	for (int i = 0; i < 2; i++)
 		regions[i] = region_of(e.r[i], buffers[i], ROOM, GPUL_RDMA_DATA);

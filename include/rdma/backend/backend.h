@@ -35,6 +35,7 @@ typedef struct gpul_rdma_device_desc {
 	int mtu;                /* verbs: 256 ... 4096 bytes; 0: the port's active MTU */
 	int timeout, retry;     /* verbs: 4.096 us * 2^timeout before a retry, and the number of retries (at most 6); 0: 18 and 6 */
 	int traffic_class;      /* RoCE traffic class: DSCP << 2; 0: none */
+	unsigned n_paths;       /* reliable-udp: paths of a connection, at most 256; the smaller number of both ends; 0: 8 */
 	gpul_rdma_qp_type qp_type;
 	bool lossless;          /* the user asserts that the fabric loses no packets; required for UC over Ethernet */
 	bool control_datagrams; /* send slots as UD datagrams instead of RDMA writes */
@@ -42,7 +43,7 @@ typedef struct gpul_rdma_device_desc {
 } gpul_rdma_device_desc;
 
 typedef struct gpul_rdma_device_info {
-	char backend[16];        /* such as "verbs" or "libfabric" */
+	char backend[16];        /* such as "verbs" or "libfabric", "reliable-udp" */
 	char name[64];           /* "mlx5_0 port 1", "tcp;ofi_rxm on 127.0.0.1" */
 	char why[200];           /* why this device and this GID were chosen */
 	uint32_t inline_bytes;   /* limit of the bytes of an INLINE operation */
@@ -75,7 +76,7 @@ typedef struct gpul_rdma_backend gpul_rdma_backend;
 /* The functions.  A device's functions may be called by any thread; a path belongs to one thread at a time.  Functions
  * that return a gpul_status explain a failure in the last argument; on failure, outputs are untouched. */
 struct gpul_rdma_backend {
-	const char *name; /* the name for --provider: "verbs", "libfabric" */
+	const char *name; /* the name for --provider: "verbs", "libfabric", "reliable-udp" */
 
 	gpul_status (*open)(const gpul_rdma_device_desc *desc, void **device, gpul_error *err);
 	void (*close)(void *device);
@@ -111,7 +112,7 @@ struct gpul_rdma_backend {
 	bool (*async_read)(void *device, gpul_rdma_failure *why);
 };
 
-extern const gpul_rdma_backend gpul_rdma_verbs, gpul_rdma_libfabric;
+extern const gpul_rdma_backend gpul_rdma_verbs, gpul_rdma_libfabric, gpul_rdma_udp;
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,112 @@
+/* udp_device.c — the device of the backend reliable-udp: its name and its registered memory. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "rdma/udp/udp_internal.h"
+
+static gpul_status check_desc(const gpul_rdma_device_desc *d, gpul_error *err)
+{
+	if (d->device)
+		return gpul_fail(
+			err, GPUL_EINVAL, 0,
+			"reliable-udp has no device '%.40s': it uses the interface of the connection's address; leave --device out",
+			d->device);
+	if (d->qp_type != GPUL_RDMA_RC || d->control_datagrams)
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "reliable-udp has no queue pairs: leave --uc and --control-datagrams out");
+	if (d->n_paths > GPUL_REL_MAX_PATHS)
+		return gpul_fail(err, GPUL_EINVAL, 0, "%u paths: expected 1 to %d", d->n_paths, GPUL_REL_MAX_PATHS);
+	return GPUL_OK;
+}
+
+gpul_status gpul_udp_device_open(const gpul_rdma_device_desc *desc, void **device, gpul_error *err)
+{
+	gpul_status st = check_desc(desc, err);
+	struct udp_device *d;
+
+	if (st)
+		return st;
+	d = calloc(1, sizeof *d);
+	if (!d)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a device");
+	d->desc = *desc;
+	d->n_paths = desc->n_paths ? desc->n_paths : UDP_PATHS;
+	pthread_rwlock_init(&d->lock, NULL);
+	*device = d;
+	return GPUL_OK;
+}
+
+void gpul_udp_device_close(void *device)
+{
+	struct udp_device *d = device;
+
+	pthread_rwlock_destroy(&d->lock);
+	free(d);
+}
+
+void gpul_udp_device_about(void *device, gpul_rdma_device_info *out)
+{
+	const struct udp_device *d = device;
+
+	*out = (gpul_rdma_device_info){ .max_qps = GPUL_RDMA_MAX_QPS, .unnamed_arrivals = true };
+	strcpy(out->backend, "reliable-udp");
+	snprintf(out->name, sizeof out->name, "UDP sockets, %u paths", d->n_paths);
+	strcpy(out->why, "chosen by the caller");
+	strcpy(out->flush, "none: data is written by the CPU");
+}
+
+/* ---- memory ---------------------------------------------------------------------------------------------------- */
+
+gpul_status gpul_udp_reg(void *device, const gpul_rdma_memory *memory, gpul_rdma_piece *piece, void **token, gpul_error *err)
+{
+	struct udp_device *d = device;
+	struct udp_region *r;
+
+	if (memory->dmabuf_fd >= 0)
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "reliable-udp cannot access GPU memory");
+	r = calloc(1, sizeof *r);
+	if (!r)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a registration");
+	r->at = memory->at;
+	r->bytes = memory->bytes;
+	if (getrandom(&r->key, sizeof r->key, 0) != sizeof r->key) {
+		free(r);
+		return gpul_fail(err, GPUL_ESYS, errno, "getrandom: %s", strerror(errno));
+	}
+	*piece = (gpul_rdma_piece){ .at = memory->at, .bytes = memory->bytes, .remote = memory->at, .remote_key = r->key };
+	*token = r;
+	if (memory->source) { /* no peer may write it, so it is not in the table */
+		piece->remote_key = 0;
+		r->bytes = 0;
+		return GPUL_OK;
+	}
+	pthread_rwlock_wrlock(&d->lock);
+	r->next = d->regions[r->key % UDP_HASH];
+	d->regions[r->key % UDP_HASH] = r;
+	pthread_rwlock_unlock(&d->lock);
+	return GPUL_OK;
+}
+
+void gpul_udp_dereg(void *device, void *token)
+{
+	struct udp_device *d = device;
+	struct udp_region *r = token, **at = &d->regions[r->key % UDP_HASH];
+
+	pthread_rwlock_wrlock(&d->lock);
+	while (*at && *at != r)
+		at = &(*at)->next;
+	if (*at)
+		*at = r->next;
+	pthread_rwlock_unlock(&d->lock);
+	free(r);
+}
+
+unsigned char *gpul_udp_granted(struct udp_device *d, uint64_t key, uint64_t at, uint32_t bytes)
+{
+	for (const struct udp_region *r = d->regions[key % UDP_HASH]; r; r = r->next)
+		if (r->key == key && at >= r->at && at - r->at <= r->bytes && bytes <= r->bytes - (at - r->at))
+			return (unsigned char *)(uintptr_t)at;
+	return NULL;
+}

@@ -1,0 +1,44 @@
+#!/usr/bin/env python3
+"""The simulation of a reliable connection finds mistakes: each one is planted into a copy of rdma/reliable, which must then fail on some seed.
+
+`--full` runs the simulation built with ASan and UBSan, and reports the first seed that finds each mistake.
+"""
+import glob, os, sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from mistakes import ROOT, Campaign, Mistake
+
+os.chdir(ROOT)
+SOURCES = [*sorted(glob.glob("tests/rdma/reliable/*.c")), *sorted(glob.glob("rdma/reliable/*.c")), "rdma/protocol/protocol_failure.c", "core/error.c",
+           "core/text.c", "core/clock.c"]
+MISTAKES = [Mistake(*m) for m in (
+    ("a bit of an acknowledgement stands for the packet beside it", "const uint32_t before = a->largest - packet - 1;", "const uint32_t before = a->largest - packet;"),
+    ("the bits of an acknowledgement are moved by one too few", "p->bits[0] <<= ahead;", "p->bits[0] <<= ahead - 1;"),
+    ("a chunk that arrives twice is written twice", "if (rel_before(d.chunk, r->in_next) || has_arrived(r, d.chunk)) {", "if (rel_before(d.chunk, r->in_next) && has_arrived(r, d.chunk)) {"),
+    ("a late chunk is written to a buffer that was given back", "if (rel_before(d.chunk, r->in_next) || has_arrived(r, d.chunk)) {\n",
+     "if (rel_before(d.chunk, r->in_next) || has_arrived(r, d.chunk)) {\n\t\t*out = (gpul_rel_chunk){ .place = true, .bytes = d.bytes, .skip = sizeof d, "
+     ".address = d.address, .key = d.key };\n"),
+    ("the bits of arrived chunks are not cleared", "&= ~(UINT64_C(1) << r->in_next % 64);", "&= ~(UINT64_C(0) << r->in_next % 64);"),
+    ("a message ends one chunk early", "if (--m->n_missing == 0)", "if (--m->n_missing <= 1)"),
+    ("a message is acknowledged with its first chunk", "if (--m->n_unacked == 0)", "if (m->n_unacked-- == m->n_chunks)"),
+    ("numbers are compared without their wrap", "return (int32_t)(a - b) < 0;", "return a < b;"),
+    ("a time-out does not send again", "rel_chunk_lost(r, chunk);\n\t}\n\tp->n_timeouts++", ";\n\t}\n\tp->n_timeouts++"),
+    ("no time-out begins with the first packet", "if (p->in_flight++ == 0)\n\t\tset_deadline(r, p, now_ns);", "p->in_flight++;"),
+    ("the time-out is not doubled", "ns <<= p->n_timeouts", "ns <<= 0 * p->n_timeouts"),
+    ("a dead path is never tried again", "if (!p->alive && !p->in_flight && p->probe_ns <= now_ns)", "if (0)"),
+    ("all paths may be dead", "&& count_alive(r) > 1", ""),
+    ("a path that answers stays dead", "if (!p->alive) {\n\t\tp->alive = true;", "if (!p->alive) {"),
+    ("chunks of a dead path stay with it", "if (p->alive)\n\t\t\treturn may_send(r, p, now_ns) ? p : NULL;", "return may_send(r, p, now_ns) ? p : NULL;"),
+    ("credit is counted twice", "r->in_limit += n;", "r->in_limit += n, r->limit += n;"),
+    ("an end without credit does not ask for it", "r->asking = true;", "return false;"),
+    ("a request for credit is not answered", "if (a.flags & REL_ASK)", "if (0)"),
+    ("the rate of a path may sink to nothing", "p->rate /= 2;\n\t\tlimit_rate(r, p);", "p->rate /= 2;"),
+    ("a probe of a dead path wakes without data", "&& r->oldest != r->next_chunk)\n\t\t\trel_wake_at", ")\n\t\t\trel_wake_at"),
+    ("silence without credit is not noticed", "r->oldest == r->next_chunk && !r->asking", "r->oldest == r->next_chunk"),
+    ("the limit of a path number is not checked", "if (d->path >= r->o.n_paths)", "if (0)"),
+    ("the length of a chunk is not compared with its datagram", "if (d->bytes != n_bytes - sizeof *d || d->bytes > r->o.chunk_bytes)", "if (0)"),
+)]
+
+
+if __name__ == "__main__":
+    sys.exit(Campaign("rdma/reliable", SOURCES, seeds=4000).main(MISTAKES, __doc__.splitlines()[0]))
