@@ -45,7 +45,7 @@ extern const char *const rdma_memory_names[RDMA_N_MEMORIES];
 /* Indices of the options that bench and serve have in common; each option table begins with them. */
 /* clang-format off */
 enum {
-	RDMA_OPT_PORT, RDMA_OPT_BACKEND, RDMA_OPT_PROVIDER, RDMA_OPT_DEVICE, RDMA_OPT_GID, RDMA_OPT_TIMEOUT, RDMA_OPT_RETRY,
+	RDMA_OPT_PORT, RDMA_OPT_BACKEND, RDMA_OPT_PROVIDER, RDMA_OPT_DEVICE, RDMA_OPT_GID, RDMA_OPT_TIMEOUT, RDMA_OPT_RETRY, RDMA_OPT_PATHS,
 	RDMA_OPT_UC, RDMA_OPT_LOSSLESS, RDMA_OPT_MEMORY, RDMA_OPT_GPU, RDMA_OPT_THREADS, RDMA_OPT_DRIVER, RDMA_OPT_JSON,
 	RDMA_N_COMMON_OPTS
 };
@@ -54,14 +54,15 @@ enum {
 #define RDMA_COMMON_OPTS \
 	[RDMA_OPT_PORT] = { "port", "N", "TCP port of the server (default: 18515)", NULL }, \
 	[RDMA_OPT_BACKEND] = { "backend", "NAME", \
-		"verbs, libfabric, or auto (default): verbs if there is a usable NIC", "auto verbs libfabric" }, \
+		"verbs, libfabric, reliable-udp, or auto (default): verbs if there is a usable NIC", "auto verbs libfabric reliable-udp" }, \
 	[RDMA_OPT_PROVIDER] = { "provider", "NAME", \
-		"libfabric's provider: tcp, shm, verbs, efa ... (selects libfabric); or verbs' NIC driver: verbs", NULL }, \
+		"libfabric's provider: tcp, shm, verbs, efa ... (selects libfabric); or reliable-udp: UDP sockets, whose lost datagrams are sent again", NULL }, \
 	[RDMA_OPT_DEVICE] = { "device", "NAME", "NIC, such as mlx5_0, or libfabric domain (default: chosen automatically)", NULL }, \
 	[RDMA_OPT_GID] = { "gid", "N", "verbs: index of the GID (default: RoCE v2 with IPv4 first)", NULL }, \
 	[RDMA_OPT_TIMEOUT] = { "timeout", "N", \
 		"verbs: wait 4.096 us x 2^N before a retransmission; N is 1 to 31 (default: 18)", NULL }, \
 	[RDMA_OPT_RETRY] = { "retry", "N", "verbs: number of retransmissions, 1 to 6 (default: 6)", NULL }, \
+	[RDMA_OPT_PATHS] = { "paths", "N", "reliable-udp: paths of a connection, 1 to 256; the smaller number of both ends (default: 8)", NULL }, \
 	[RDMA_OPT_UC] = { "uc", NULL, "verbs: unreliable connections (UC); the fabric must be lossless", NULL }, \
 	[RDMA_OPT_LOSSLESS] = { "lossless", NULL, "confirm that an Ethernet fabric loses no packets (for --uc)", NULL }, \
 	[RDMA_OPT_MEMORY] = { "memory", "KIND", \

@@ -120,6 +120,7 @@ gpul_status rdma_setup_parse(const struct cli_args *args, struct rdma_setup *out
 	st = st ? st : parse_unsigned("--gid", cli_value(args, RDMA_OPT_GID), 0, 255, &gid, err);
 	st = st ? st : parse_unsigned("--timeout", cli_value(args, RDMA_OPT_TIMEOUT), 1, 31, &timeout, err);
 	st = st ? st : parse_unsigned("--retry", cli_value(args, RDMA_OPT_RETRY), 1, 6, &retry, err);
+	st = st ? st : parse_unsigned("--paths", cli_value(args, RDMA_OPT_PATHS), 1, 256, &d->n_paths, err);
 	st = st ? st : parse_unsigned("--threads", cli_value(args, RDMA_OPT_THREADS), 1, RDMA_MOST_THREADS, &out->n_threads, err);
 	st = st ? st : devices_arg_backend(cli_value(args, RDMA_OPT_BACKEND), d->provider, &out->rdma.backend, err);
 	st = st ? st : parse_memory(args, out, err);

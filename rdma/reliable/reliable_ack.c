@@ -64,21 +64,19 @@ static void find_lost(gpul_rel *r, struct rel_path *p, struct report *s)
 	}
 }
 
-static void process_path(gpul_rel *r, const struct rel_ack_path *a, uint64_t now_ns)
+static void process_path(gpul_rel *r, const struct rel_ack_path *a, uint32_t next, uint64_t now_ns)
 {
 	struct rel_path *p = &r->paths[a->path];
 	struct report s = { .largest = a->largest, .delay_ns = a->delay_us * UINT64_C(1000) };
 	const bool is_new = !p->has_acked || rel_before(p->acked, a->largest);
-	uint32_t packet = p->oldest;
 
 	if (is_new && p->n_timeouts && rel_before(a->largest, p->oldest))
 		rel_control_late(r, p); /* what arrived had been given up */
-	if (a->largest - packet > GPUL_REL_ACK_BITS && !rel_before(a->largest, packet))
-		packet = a->largest - GPUL_REL_ACK_BITS;
-	for (; !rel_before(a->largest, packet); packet++) {
+	for (uint32_t packet = p->oldest; !rel_before(a->largest, packet); packet++) {
 		const uint32_t before = a->largest - packet - 1; /* index of the packet's bit */
 
-		if (rel_flying(r, p, packet) && (packet == a->largest || a->bits[before / 64] >> before % 64 & 1))
+		if (rel_flying(r, p, packet) && (packet == a->largest || rel_before(p->packets[packet & (r->path_slots - 1)], next) ||
+						 (before < GPUL_REL_ACK_BITS && a->bits[before / 64] >> before % 64 & 1)))
 			packet_arrived(r, p, packet, &s, now_ns);
 	}
 	find_lost(r, p, &s);
@@ -126,7 +124,7 @@ bool rel_ack_receive(gpul_rel *r, uint64_t now_ns, const unsigned char *datagram
 	if (a.flags & REL_ASK)
 		r->ack_now = true;
 	for (unsigned i = 0; i < a.n_paths; i++)
-		process_path(r, &paths[i], now_ns);
+		process_path(r, &paths[i], a.next, now_ns);
 	while (rel_before(r->oldest, a.next))
 		chunk_arrived(r, r->oldest);
 	return true;

@@ -81,11 +81,12 @@ static gpul_status choose_gid(gpul_verbs_device *d, int wish, char *why, size_t 
 static gpul_status check_transport(const gpul_verbs_device *d, const gpul_rdma_device_desc *desc, const char *name, gpul_error *err)
 {
 	if (d->uc && d->ethernet && !desc->lossless)
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-				 "%s port %u is Ethernet, which drops packets, and an unreliable connection (UC) does not "
-				 "retransmit them: use RC, or assert that the fabric is lossless (priority flow control on every "
-				 "hop)",
-				 name, d->port);
+		return gpul_fail(
+			err, GPUL_EUNSUPPORTED, 0,
+			"%s port %u is Ethernet, which drops packets, and an unreliable connection (UC) does not "
+			"retransmit them: use RC, or assert by --lossless that the fabric loses none (priority flow control on every "
+			"hop)",
+			name, d->port);
 	return GPUL_OK;
 }
 
