@@ -126,7 +126,7 @@ struct gpul_rel {
 	gpul_rel_counters n;
 	struct rel_path paths[GPUL_REL_MAX_PATHS];
 	uint32_t path_slots;
-	unsigned next_path, burst_left, ack_path;
+	unsigned next_path, burst_left, ack_path, turn;
 	uint64_t random;
 	uint64_t heard_ns; /* time of the last datagram from the peer, or of the first chunk in flight if that is later */
 	uint64_t wake_ns;  /* no time-out is before it */
@@ -193,6 +193,8 @@ bool rel_chunk_peek_lost(gpul_rel *r, uint32_t *chunk);
 /* reliable_path.c */
 /* Choose a path for a chunk; NULL: none may send now. */
 struct rel_path *rel_path_choose(gpul_rel *r, uint32_t message, uint64_t now_ns);
+/* The path of a datagram that carries no chunk: each one in turn, because no time-out finds that it is dead. */
+unsigned rel_path_in_turn(gpul_rel *r);
 /* A packet of a path has been sent at now_ns. */
 void rel_path_sent(gpul_rel *r, struct rel_path *p, uint32_t chunk, uint64_t now_ns);
 /* Packets of the path were acknowledged, perhaps after a time-out had given them up: the time-out begins again. */

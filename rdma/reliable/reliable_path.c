@@ -85,6 +85,12 @@ struct rel_path *rel_path_choose(gpul_rel *r, uint32_t message, uint64_t now_ns)
 	return p;
 }
 
+unsigned rel_path_in_turn(gpul_rel *r)
+{
+	r->turn = r->turn + 1 < r->o.n_paths ? r->turn + 1 : 0;
+	return r->turn;
+}
+
 /* ---- time --------------------------------------------------------------------------------------------------------- */
 
 uint64_t rel_path_rto_ns(const gpul_rel *r, const struct rel_path *p)

@@ -180,7 +180,7 @@ bool rel_ack_next(gpul_rel *r, uint64_t now_ns, gpul_rel_datagram *out)
 
 	if (!r->ack_now && now_ns < r->ack_due_ns)
 		return false;
-	out->path = r->next_path;
+	out->path = rel_path_in_turn(r); /* unless it reports paths: then one that works */
 	out->bytes = 0;
 	out->header_bytes = sizeof a;
 	for (unsigned i = 0; i < r->o.n_paths && r->n_ack_paths && a.n_paths < GPUL_REL_ACK_PATHS; i++) {

@@ -132,7 +132,7 @@ static bool next_ask(gpul_rel *r, uint64_t now_ns, gpul_rel_datagram *out)
 		.backlog = r->end_chunk - r->next_chunk,
 	};
 	/* clang-format on */
-	*out = (gpul_rel_datagram){ .path = r->next_path % r->o.n_paths, .header_bytes = sizeof a };
+	*out = (gpul_rel_datagram){ .path = rel_path_in_turn(r), .header_bytes = sizeof a };
 	memcpy(out->header, &a, sizeof a);
 	return true;
 }

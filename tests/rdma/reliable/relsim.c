@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -194,18 +195,21 @@ static bool run_seed(struct sim *s, uint64_t seed, bool trace)
 	for (unsigned e = 0; e < ENDS; e++)
 		end_destroy(s, e);
 	net_free(s);
-	if (s->error)
+	if (s->error) {
 		printf("seed %" PRIu64 ": %.3f s: %s\n", seed, (double)s->now_ns * 1e-9, s->error);
+		fflush(stdout);
+	}
 	return !s->error;
 }
 
 static int run_seeds(uint64_t first, uint64_t last, unsigned job, unsigned n_jobs, int most_failures)
 {
+	const struct itimerval limit = { .it_value = { .tv_sec = SEED_S } };
 	struct sim *s = malloc(sizeof *s);
 	int n_failed = 0;
 
 	for (uint64_t seed = first + job; s && seed <= last && n_failed < most_failures; seed += n_jobs) {
-		alarm(SEED_S); /* a planted mistake may never return */
+		setitimer(ITIMER_VIRTUAL, &limit, NULL); /* CPU time, because a planted mistake may never return */
 		n_failed += !run_seed(s, seed, false);
 	}
 	free(s);
@@ -291,8 +295,11 @@ int main(int argc, char **argv)
 			prctl(PR_SET_PDEATHSIG, SIGKILL);
 			_exit(run_seeds(first, last, job, n_jobs, most_failures));
 		}
-	while (wait(&st) > 0)
+	while (wait(&st) > 0) {
+		if (WIFSIGNALED(st))
+			printf("a job was ended by signal %d\n", WTERMSIG(st));
 		status |= WIFEXITED(st) ? WEXITSTATUS(st) : 1;
+	}
 	printf("seeds %" PRIu64 "-%" PRIu64 ": %s\n", first, last, status ? "failed" : "all right");
 	return status;
 }
