@@ -76,7 +76,7 @@ static void on_event(void *context)
 
 static gpul_status start_watch(gpul_rdma *r, gpul_error *err)
 {
-	const int fd = r->backend->async_fd(r->device);
+	const int fd = r->backend->async_fd ? r->backend->async_fd(r->device) : -1;
 	gpul_status st = gpul_rdma_watch_create(&r->watch, err);
 
 	if (st || fd < 0)

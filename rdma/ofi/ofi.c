@@ -5,19 +5,6 @@
 
 #include "rdma/ofi/ofi_internal.h"
 
-/* libfabric has no descriptor of asynchronous events: its providers report them as failed operations. */
-static int no_events(void *device)
-{
-	(void)device;
-	return -1;
-}
-
-static bool read_no_event(void *device, gpul_rdma_failure *why)
-{
-	(void)device, (void)why;
-	return false;
-}
-
 const gpul_rdma_backend gpul_rdma_libfabric = {
 	.name = "libfabric",
 	.open = gpul_ofi_device_open,
@@ -32,8 +19,6 @@ const gpul_rdma_backend gpul_rdma_libfabric = {
 	.poll = gpul_ofi_poll,
 	.break_path = gpul_ofi_path_break,
 	.destroy_path = gpul_ofi_path_destroy,
-	.async_fd = no_events,
-	.async_read = read_no_event,
 };
 
 #else

@@ -1,19 +1,6 @@
 /* udp.c — the table of the functions of the backend reliable-udp. */
 #include "rdma/udp/udp_internal.h"
 
-/* A device has no asynchronous events: sockets report them as errors of calls. */
-static int no_events(void *device)
-{
-	(void)device;
-	return -1;
-}
-
-static bool read_no_event(void *device, gpul_rdma_failure *why)
-{
-	(void)device, (void)why;
-	return false;
-}
-
 const gpul_rdma_backend gpul_rdma_udp = {
 	.name = "reliable-udp",
 	.open = gpul_udp_device_open,
@@ -28,6 +15,4 @@ const gpul_rdma_backend gpul_rdma_udp = {
 	.poll = gpul_udp_poll,
 	.break_path = gpul_udp_path_break,
 	.destroy_path = gpul_udp_path_destroy,
-	.async_fd = no_events,
-	.async_read = read_no_event,
 };

@@ -106,8 +106,9 @@ struct gpul_rdma_backend {
 	void (*break_path)(void *path);
 	void (*destroy_path)(void *path);
 
-	/* Asynchronous events (a port goes down, a QP fails): async_fd returns a descriptor that is readable when there is an
-	 * event, or -1; the next function reads an event, and reports whether it ends this path (path NULL: only device events). */
+	/* Asynchronous events (a port goes down, a QP fails): async_fd returns a descriptor that is readable when there is an event; the
+	 * next function reads an event, and reports whether the device cannot work any more.  Both are NULL if the
+	 * fabric reports them as failed operations. */
 	int (*async_fd)(void *device);
 	bool (*async_read)(void *device, gpul_rdma_failure *why);
 };
