@@ -4,7 +4,7 @@
  *     gpul_rel_receive <── a datagram that has arrived           acknowledgements take the same way
  *     gpul_rel_poll ──> a message has arrived, or all of a message is acknowledged
  *
- * One gpul_rel is one end of a connection to one other end.  It does no I/O, reads no clock and allocates only in create: the caller
+ * A gpul_rel is one end of a connection.  It does no I/O, reads no clock and allocates only in create: the caller
  * passes the time, sends the datagrams, and copies the bytes of arrived chunks.
  *
  * A chunk has two numbers.  Its chunk number is its place in the stream of all chunks of this end, which it keeps for life: by it the
@@ -50,25 +50,25 @@ typedef enum gpul_rel_control_kind {
 	GPUL_REL_FIXED,  /* path_window, always */
 } gpul_rel_control_kind;
 
-/* 0 is the default of every field but threshold; gpul_rel_defaults() fills in all. */
+/* A field that is 0 has the default that its comment gives, if it gives one; gpul_rel_defaults() fills them in. */
 typedef struct gpul_rel_options {
-	uint32_t chunk_bytes;   /* payload of a datagram, at least 64; 1024 */
-	uint32_t window;        /* most chunks in flight, a power of two; 4096 */
-	uint32_t messages;      /* most messages in flight, a power of two; 256 */
-	unsigned n_paths;       /* 1 */
-	gpul_rel_spread spread; /* ROUND_ROBIN */
-	unsigned burst;         /* chunks in a row on one path; 1 */
+	uint32_t chunk_bytes;   /* payload of a datagram, at least 64; default: 1024 */
+	uint32_t window;        /* most chunks in flight, a power of two; default: 4096 */
+	uint32_t messages;      /* most messages in flight, a power of two; default: 256 */
+	unsigned n_paths;       /* number of paths between the two ends; default: 1 */
+	gpul_rel_spread spread; /* default: GPUL_REL_ROUND_ROBIN */
+	unsigned burst;         /* chunks in a row on one path; default: 1 */
 	gpul_rel_control_kind control;
-	uint32_t path_window; /* most chunks in flight of a path, at most window; the same */
-	int threshold;        /* a packet is lost when one that is this many later on its path has arrived: 1 if a path keeps the order,
-				 * 3 is usual; 0: never, then only a time-out finds it */
-	uint64_t rto_min_ns, rto_max_ns; /* limits of the retransmission time-out; 1 ms, 1 s */
-	unsigned dead_after;             /* a path is dead after this many time-outs in a row, if another one is alive; 3 */
+	uint32_t path_window; /* most chunks in flight of a path, at most window; default: window */
+	int threshold;        /* a packet counts as lost when the packet this many after it, on its path, has arrived: 1 if paths keep the
+				 * order, usually 3; 0: only a time-out finds a loss */
+	uint64_t rto_min_ns, rto_max_ns; /* limits of the retransmission time-out; defaults: 1 ms, 1 s */
+	unsigned dead_after;             /* a path is dead after this many time-outs in a row, if another one is alive; default: 3 */
 	uint64_t silence_ns;   /* the connection fails when the peer is silent for this long while chunks are in flight; 0: never */
-	uint64_t target_ns;    /* Swift: queueing delay; 50 us.  Timely: T_low, and T_high is ten times it */
-	uint64_t rate;         /* Timely: the rate of the link in bytes/s, at which a path starts; 1.25e9 */
-	unsigned ack_every;    /* chunks of a path that one acknowledgement covers at most; 1 */
-	uint64_t ack_delay_ns; /* longest delay of an acknowledgement; 20 us */
+	uint64_t target_ns;    /* Swift: queueing delay; default: 50 us.  Timely: T_low, and T_high is ten times it */
+	uint64_t rate;         /* Timely: the rate of the link in bytes/s, at which a path starts; default: 1.25e9 */
+	unsigned ack_every;    /* chunks of a path that one acknowledgement covers at most; default: 1 */
+	uint64_t ack_delay_ns; /* longest delay of an acknowledgement; default: 20 us */
 	uint32_t credit;       /* 0: the receiver accepts a whole window.  Otherwise this many chunks without credit, then as many as the
 				 * receiver grants by gpul_rel_grant().  Both ends have the same value */
 	uint32_t first;        /* the first number of chunks, packets and messages; the same on both ends */

@@ -15,7 +15,8 @@ static gpul_status check_desc(const gpul_rdma_device_desc *d, gpul_error *err)
 			"reliable-udp has no device '%.40s': it uses the interface of the connection's address; leave --device out",
 			d->device);
 	if (d->qp_type != GPUL_RDMA_RC || d->control_datagrams)
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "reliable-udp has no queue pairs: leave --uc and --control-datagrams out");
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
+				 "reliable-udp has no queue pairs: UC, and datagrams for slots, can be chosen only with verbs");
 	if (d->n_paths > GPUL_REL_MAX_PATHS)
 		return gpul_fail(err, GPUL_EINVAL, 0, "%u paths: expected 1 to %d", d->n_paths, GPUL_REL_MAX_PATHS);
 	return GPUL_OK;

@@ -93,7 +93,7 @@ static void choose(struct sim *s)
 	net_choose(s);
 }
 
-/* With two paths or more, one may die or return, as long as another one works. */
+/* If there are several paths, let one die, or work again; at least one always works. */
 static void change_paths(struct sim *s)
 {
 	const unsigned path = sim_below(s, s->o.n_paths);

@@ -1,6 +1,6 @@
 /* relsim_end.c — an end: sends its messages into the peer's buffers, answers datagrams, and checks what arrives.
  *
- * A buffer is given back as soon as its message has arrived: from then on, a late copy of a chunk must not be written to it. */
+ * The program may reuse a buffer as soon as its message has arrived, so a late copy of a chunk must not be written to it. */
 #include <stdlib.h>
 #include <string.h>
 

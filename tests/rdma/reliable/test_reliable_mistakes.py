@@ -21,7 +21,7 @@ MISTAKES = [Mistake(*m) for m in (
     ("the bits of arrived chunks are not cleared", "&= ~(UINT64_C(1) << r->in_next % 64);", "&= ~(UINT64_C(0) << r->in_next % 64);"),
     ("a message ends one chunk early", "if (--m->n_missing == 0)", "if (--m->n_missing <= 1)"),
     ("a message is acknowledged with its first chunk", "if (--m->n_unacked == 0)", "if (m->n_unacked-- == m->n_chunks)"),
-    ("numbers are compared without their wrap", "return (int32_t)(a - b) < 0;", "return a < b;"),
+    ("comparisons ignore that numbers wrap around", "return (int32_t)(a - b) < 0;", "return a < b;"),
     ("a time-out does not send again", "rel_chunk_lost(r, chunk);\n\t}\n\tp->n_timeouts++", ";\n\t}\n\tp->n_timeouts++"),
     ("no time-out begins with the first packet", "if (p->in_flight++ == 0)\n\t\tset_deadline(r, p, now_ns);", "p->in_flight++;"),
     ("the time-out is not doubled", "ns <<= p->n_timeouts", "ns <<= 0 * p->n_timeouts"),
