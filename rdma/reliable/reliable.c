@@ -25,6 +25,7 @@ gpul_rel_options gpul_rel_defaults(const gpul_rel_options *options)
 	o.rate = o.rate ? o.rate : 1250000000;
 	o.ack_every = o.ack_every ? o.ack_every : 1;
 	o.ack_delay_ns = o.ack_delay_ns ? o.ack_delay_ns : 20000;
+	o.fence_ns = o.fence_ns ? o.fence_ns : 100000000;
 	return o;
 }
 
@@ -35,6 +36,9 @@ static gpul_status check_options(const gpul_rel_options *o, gpul_error *err)
 	if (!is_power_of_two(o->window) || o->window < 64 || o->window > GPUL_REL_MAX_WINDOW)
 		return gpul_fail(err, GPUL_EINVAL, 0, "window is %u chunks: expected a power of two, 64 to %d", o->window,
 				 GPUL_REL_MAX_WINDOW);
+	if (o->writes && o->window > GPUL_REL_MAX_WRITES)
+		return gpul_fail(err, GPUL_EINVAL, 0, "window is %u chunks: expected at most %d for writes", o->window,
+				 GPUL_REL_MAX_WRITES);
 	if (!is_power_of_two(o->messages) || o->messages > GPUL_REL_MAX_WINDOW)
 		return gpul_fail(err, GPUL_EINVAL, 0, "messages is %u: expected a power of two, at most %d", o->messages,
 				 GPUL_REL_MAX_WINDOW);
@@ -56,6 +60,7 @@ static bool create_path(gpul_rel *r, struct rel_path *p)
 	p->packets = calloc(r->path_slots, sizeof *p->packets);
 	p->flying = calloc(r->path_slots / 64, sizeof *p->flying);
 	p->next_packet = p->oldest = r->o.first;
+	p->largest = r->o.first - 1;
 	p->deadline_ns = UINT64_MAX;
 	p->alive = true;
 	rel_control_start(r, p);
@@ -89,7 +94,7 @@ gpul_status gpul_rel_create(const gpul_rel_options *options, uint64_t now_ns, gp
 	r->in_bits = calloc(o.window / 64, sizeof *r->in_bits);
 	r->in = calloc(o.messages, sizeof *r->in);
 	r->events = calloc(r->event_slots, sizeof *r->events);
-	good = r->chunks && r->lost && r->out && r->in_bits && r->in && r->events;
+	good = r->chunks && r->lost && r->out && r->in_bits && r->in && r->events && (!o.writes || !rel_writes_create(r));
 	for (unsigned i = 0; good && i < o.n_paths; i++)
 		good = create_path(r, &r->paths[i]);
 	if (!good) {
@@ -114,6 +119,9 @@ void gpul_rel_destroy(gpul_rel *r)
 	free(r->in_bits);
 	free(r->in);
 	free(r->events);
+	free(r->firsts);
+	free(r->in_message);
+	free(r->fences);
 	free(r);
 }
 
@@ -124,14 +132,16 @@ bool gpul_rel_tick(gpul_rel *r, uint64_t now_ns, gpul_rdma_failure *why)
 	if (now_ns < r->wake_ns)
 		return true;
 	rel_path_tick(r, now_ns);
-	if (!r->o.silence_ns || (r->oldest == r->next_chunk && !r->asking))
+	if (r->o.writes)
+		rel_close_late_paths(r, now_ns);
+	if (!r->o.silence_ns || (r->oldest == r->next_chunk && !r->asking && !r->pinging))
 		return true;
 	if (now_ns - r->heard_ns >= r->o.silence_ns) {
 		(void)gpul_rdma_fail(
 			why, GPUL_ESYS, 110 /* ETIMEDOUT */, "reliable",
 			"check that the peer's program calls test, wait or progress, and that the network and its firewalls let datagrams pass",
-			"no datagram of the peer has arrived for %.1f s, while %u chunks wait for an acknowledgement or for credit",
-			(double)(now_ns - r->heard_ns) * 1e-9, r->end_chunk - r->oldest);
+			"no datagram of the peer has arrived for %.1f s, while %u chunks wait for an acknowledgement or for credit%s",
+			(double)(now_ns - r->heard_ns) * 1e-9, r->end_chunk - r->oldest, r->pinging ? ", and a path is tried again" : "");
 		return false;
 	}
 	rel_wake_at(r, r->heard_ns + r->o.silence_ns);
@@ -171,6 +181,7 @@ void gpul_rel_path_about(const gpul_rel *r, unsigned path, gpul_rel_path_info *o
 	const struct rel_path *p = &r->paths[path];
 
 	*out = (gpul_rel_path_info){ .alive = p->alive,
+				     .closed = p->closed,
 				     .rtt_ns = p->rtt_ns,
 				     .rtt_min_ns = p->rtt_min_ns,
 				     .rto_ns = rel_path_rto_ns(r, p),

@@ -16,6 +16,9 @@
  *     path 1              p3          p4    p5
  *     acknowledgement: all before 11;  path 0: largest p9, before it .1;  path 1: largest p4, before it 1
  *
+ * Over queue pairs of type UC the first copy of a chunk is an RDMA write with immediate, which the peer's NIC performs: option `writes`,
+ * explained in reliable_writes.c.
+ *
  * Numbers are 32 bits and wrap around; they are compared as in RFC 1982.  Each member of a header is checked: a peer that
  * breaks the protocol ends the connection, but cannot write outside of the memory that it was given. */
 #ifndef GPULOAD_RDMA_RELIABLE_RELIABLE_H
@@ -30,6 +33,7 @@
 enum {
 	GPUL_REL_MAX_PATHS = 256,
 	GPUL_REL_MAX_WINDOW = 1 << 16, /* chunks in flight */
+	GPUL_REL_MAX_WRITES = 1 << 14, /* the same, with the option `writes` */
 	GPUL_REL_ACK_PATHS = 16,       /* paths that one acknowledgement reports */
 	GPUL_REL_ACK_BITS = 128,       /* packets before the largest that an acknowledgement reports */
 };
@@ -72,6 +76,8 @@ typedef struct gpul_rel_options {
 	uint32_t credit;       /* 0: the receiver accepts a whole window.  Otherwise this many chunks without credit, then as many as the
 				 * receiver grants by gpul_rel_grant().  Both ends have the same value */
 	uint32_t first;        /* the first number of chunks, packets and messages; the same on both ends */
+	bool writes; /* the first copy of a chunk is an RDMA write: needs paths that keep the order; window at most GPUL_REL_MAX_WRITES */
+	uint64_t fence_ns;          /* writes: a path on which a late write may still come is closed after this time; default: 100 ms */
 	uint64_t token, peer_token; /* in each datagram from the peer, and in each to it; random, so that nobody else can send one */
 	uint64_t seed;              /* of the random choice of paths */
 } gpul_rel_options;
@@ -94,6 +100,7 @@ void gpul_rel_destroy(gpul_rel *r); /* accepts NULL */
 typedef struct gpul_rel_message {
 	uint64_t id;           /* of the caller; returned when all chunks are acknowledged */
 	uint64_t local;        /* address of the data, which must not change before that */
+	uint64_t local_key;    /* passed on in the datagrams */
 	uint64_t address, key; /* where the peer writes it: not interpreted here */
 	uint32_t bytes;        /* at most gpul_rel_max_message(); may be 0 */
 	uint32_t imm;          /* reported with the arrival, if notify */
@@ -122,8 +129,12 @@ enum { GPUL_REL_MAX_HEADER = 24 + GPUL_REL_ACK_PATHS * 24 };
 typedef struct gpul_rel_datagram {
 	unsigned path;
 	uint32_t header_bytes;
-	uint32_t bytes; /* of the payload, which is at `local` and follows the header */
-	uint64_t local;
+	uint32_t bytes;                /* of the payload, which is at `local` and follows the header */
+	uint64_t local, local_key, id; /* of the message, if there is a payload */
+	bool again;                    /* a chunk that has been sent before */
+	bool write;                    /* an RDMA write of the payload with this immediate, without a header */
+	uint32_t imm;
+	uint64_t address, key; /* of a write */
 	unsigned char header[GPUL_REL_MAX_HEADER];
 } gpul_rel_datagram;
 
@@ -141,6 +152,14 @@ typedef struct gpul_rel_chunk {
  * polls for events.  Returns false, and *why, if the peer breaks the protocol: the connection must then end. */
 bool gpul_rel_receive(gpul_rel *r, uint64_t now_ns, const unsigned char *datagram, uint32_t n_bytes, gpul_rel_chunk *out,
 		      gpul_rdma_failure *why);
+
+/* Process the arrival of an RDMA write with immediate on a path.  Otherwise the same as gpul_rel_receive(). */
+bool gpul_rel_receive_write(gpul_rel *r, uint64_t now_ns, unsigned path, uint32_t imm, gpul_rdma_failure *why);
+
+/* With `writes`: get a path that must be closed; false: none.  The caller stops its queue pair, so that nothing that is sent on the path
+ * can reach this end any more, and then calls gpul_rel_path_closed().  The path is not used again. */
+bool gpul_rel_path_to_close(const gpul_rel *r, unsigned *path);
+void gpul_rel_path_closed(gpul_rel *r, unsigned path, uint64_t now_ns);
 
 /* Handle time-outs: call it when gpul_rel_wake_ns() has passed.  Returns false, and *why, if the peer has been silent for too long. */
 bool gpul_rel_tick(gpul_rel *r, uint64_t now_ns, gpul_rdma_failure *why);
@@ -167,7 +186,7 @@ typedef struct gpul_rel_counters {
 } gpul_rel_counters;
 
 typedef struct gpul_rel_path_info {
-	bool alive;
+	bool alive, closed;
 	uint64_t rtt_ns, rtt_min_ns, rto_ns; /* smoothed; shortest; 0 before the first measurement */
 	double window;                       /* chunks */
 	uint64_t rate;                       /* Timely: bytes/s */

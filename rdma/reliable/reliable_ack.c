@@ -96,8 +96,12 @@ static void process_path(gpul_rel *r, const struct rel_ack_path *a, uint32_t nex
 
 static bool check_path(const gpul_rel *r, const struct rel_ack_path *a, gpul_rdma_failure *why)
 {
-	if (a->path >= r->o.n_paths)
+	const unsigned path = a->path & (REL_CLOSED - 1), flag = a->path & ~(REL_CLOSED - 1u);
+
+	if (path >= r->o.n_paths || (flag && !r->o.writes))
 		return rel_broken(why, "an acknowledgement is of path %u: expected less than %u", a->path, r->o.n_paths);
+	if (flag)
+		return rel_check_close(r, path, flag, why);
 	if (!rel_before(a->largest, r->paths[a->path].next_packet))
 		return rel_broken(why, "an acknowledgement is of packet %u of path %u, which was not sent", a->largest, a->path);
 	return true;
@@ -123,8 +127,12 @@ bool rel_ack_receive(gpul_rel *r, uint64_t now_ns, const unsigned char *datagram
 		r->limit = a.limit;
 	if (a.flags & REL_ASK)
 		r->ack_now = true;
-	for (unsigned i = 0; i < a.n_paths; i++)
-		process_path(r, &paths[i], a.next, now_ns);
+	for (unsigned i = 0; i < a.n_paths; i++) {
+		if (paths[i].path >= REL_CLOSED)
+			rel_process_close(r, paths[i].path & (REL_CLOSED - 1), paths[i].path & ~(REL_CLOSED - 1u));
+		else if (!r->paths[paths[i].path].closed)
+			process_path(r, &paths[i], a.next, now_ns);
+	}
 	while (rel_before(r->oldest, a.next))
 		chunk_arrived(r, r->oldest);
 	return true;

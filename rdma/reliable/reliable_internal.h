@@ -3,7 +3,8 @@
  *     reliable.c          create, time, counters              reliable_send.c     messages, the next datagram
  *     reliable_path.c     choice, time-outs, dead paths       reliable_ack.c      acknowledgements from the peer
  *     reliable_control.c  Swift, Timely                       reliable_receive.c  chunks from the peer, acknowledgements to it
- *     reliable_chunk.c    acknowledged and lost chunks, events */
+ *     reliable_chunk.c    acknowledged and lost chunks, events    reliable_arrived.c   packets, chunks and messages that have arrived
+ *     reliable_writes.c   chunks as RDMA writes, late writes      reliable_close.c     closed paths */
 #ifndef GPULOAD_RDMA_RELIABLE_RELIABLE_INTERNAL_H
 #define GPULOAD_RDMA_RELIABLE_RELIABLE_INTERNAL_H
 
@@ -13,18 +14,23 @@
 
 /* ---- on the wire, little-endian --------------------------------------------------------------------------------- */
 
-enum { REL_DATA = 0x51, REL_ACK = 0x52 };
-enum { REL_NOTIFY = 1 }; /* flag of a chunk: the arrival of its message is an event */
-enum { REL_ASK = 1 };    /* flag of an acknowledgement: answer it, because this end has no credit */
+enum { REL_DATA = 0x51, REL_ACK = 0x52, REL_PING = 0x53 };
+enum {
+	REL_NOTIFY = 1, /* flag of a chunk: the arrival of its message is an event */
+	REL_FENCE = 2,  /* flag of a chunk: its first copy was a write, which may still come */
+};
+enum { REL_CLOSED = 0x4000, REL_CLOSE = 0x8000 }; /* in the path number of an acknowledgement: this end has closed it; please close it */
+enum { REL_ASK = 1 };                             /* flag of an acknowledgement: answer it, because this end has no credit */
 
 /* A chunk.
  *
  *      0    1     2      4        8               16      20       24      28       32        40    48     52    56        60
  *     ┌────┬─────┬──────┬────────┬───────────────┬───────┬────────┬───────┬────────┬─────────┬─────┬──────┬─────┬─────────┬──────┐
- *     │kind│flags│ path │ packet │ token         │ chunk │message │ first │ chunks │ address │ key │bytes │ imm │ backlog │ 0    │ payload
+ *     │kind│flags│ path │ packet │ token         │ chunk │message │ first │ chunks │ address │ key │bytes │ imm │ backlog │ more │ payload
  *     └────┴─────┴──────┴────────┴───────────────┴───────┴────────┴───────┴────────┴─────────┴─────┴──────┴─────┴─────────┴──────┘
  *     first, chunks: the chunk numbers of the message; bytes: of the payload; address: where the payload goes;
- *     backlog: chunks that wait at the sender */
+ *     backlog: chunks that wait at the sender; more: 0, or as reliable_writes.c says
+ * A ping is a packet without a chunk: only kind, path, packet and token have a meaning. */
 struct rel_data {
 	uint8_t kind, flags;
 	uint16_t path;
@@ -32,7 +38,7 @@ struct rel_data {
 	uint64_t token;
 	uint32_t chunk, message, first, n_chunks;
 	uint64_t address, key;
-	uint32_t bytes, imm, backlog, zero;
+	uint32_t bytes, imm, backlog, more;
 };
 static_assert(sizeof(struct rel_data) == 64, "as drawn");
 
@@ -69,6 +75,14 @@ static inline bool rel_before(uint32_t a, uint32_t b)
 	return (int32_t)(a - b) < 0;
 }
 
+/* Return the number whose low 16 bits are `low` and that is nearest to `near`. */
+static inline uint32_t rel_nearest(uint32_t near, uint32_t low)
+{
+	const int32_t ahead = (int16_t)(uint16_t)(low - near);
+
+	return near + (uint32_t)ahead;
+}
+
 /* ---- state of one end ------------------------------------------------------------------------------------------- */
 
 enum rel_chunk_state { CHUNK_UNSENT, CHUNK_IN_FLIGHT, CHUNK_LOST, CHUNK_ACKED };
@@ -92,6 +106,7 @@ struct rel_out {
 struct rel_in {
 	bool used, notify;
 	uint32_t first, n_chunks, n_missing, imm, bytes;
+	uint32_t n_fences; /* late writes that must be excluded before the message has arrived */
 };
 
 /* A path, in both directions. */
@@ -100,7 +115,8 @@ struct rel_path {
 	uint32_t next_packet, oldest, in_flight;
 	uint32_t *packets; /* at index (packet % path_slots); chunk number, if the bit in `flying` is set */
 	uint64_t *flying;
-	bool alive;
+	bool alive, closed, must_close;
+	bool is_late;        /* it is closed or should be, and the peer has not confirmed it */
 	unsigned n_timeouts; /* in a row */
 	uint32_t acked;      /* the largest packet that was acknowledged, if has_acked */
 	bool has_acked;
@@ -119,6 +135,19 @@ struct rel_path {
 	uint32_t largest, n_unreported;
 	uint64_t bits[2];
 	uint64_t largest_ns;
+	uint32_t fences;         /* list of struct rel_fence: index + 1; 0: none */
+	uint64_t fence_since_ns; /* the last time at which the list was empty, or became shorter */
+};
+
+/* With the option `writes`: the packet of the first copy of a chunk, at index (chunk number % window). */
+struct rel_first {
+	uint32_t packet;
+	uint16_t path;
+};
+
+/* A message must not be reported before `packet` of the path, which may carry a late write, has arrived or cannot arrive any more. */
+struct rel_fence {
+	uint32_t packet, message, next; /* next: index + 1 of the path's next one, or of the next free one */
 };
 
 struct gpul_rel {
@@ -149,6 +178,15 @@ struct gpul_rel {
 	bool ack_now;
 	unsigned n_ack_paths; /* paths with n_unreported > 0 */
 	uint64_t ack_due_ns;  /* UINT64_MAX: nothing to acknowledge */
+
+	/* with the option `writes`: reliable_writes.c */
+	struct rel_first *firsts;
+	uint32_t *in_message; /* the message of a chunk, at index rel_message_index(); may be out of date */
+	struct rel_fence *fences;
+	uint32_t free_fence; /* index + 1 */
+	unsigned n_closed, n_must_close, n_late, close_turn;
+	bool pinging;      /* a ping has been sent since the last datagram from the peer */
+	uint64_t close_ns; /* when to report late paths again */
 
 	gpul_rel_event *events;
 	uint32_t event_head, event_tail, event_slots;
@@ -181,6 +219,12 @@ static inline void rel_wake_at(gpul_rel *r, uint64_t ns)
 		r->wake_ns = ns;
 }
 
+/* A message begins within the window, and may end half a window after it. */
+static inline uint32_t rel_message_index(const gpul_rel *r, uint32_t chunk)
+{
+	return chunk & (2 * r->o.window - 1);
+}
+
 /* reliable_chunk.c */
 void rel_add_event(gpul_rel *r, const gpul_rel_event *e);
 /* Acknowledge a chunk: one less is missing of its message.  The caller has taken it out of its path. */
@@ -203,8 +247,10 @@ void rel_path_measured(struct rel_path *p, uint64_t rtt_ns);
 uint64_t rel_path_rto_ns(const gpul_rel *r, const struct rel_path *p);
 /* Handle the time-outs that have passed, and find the next one. */
 void rel_path_tick(gpul_rel *r, uint64_t now_ns);
-/* A dead path that is due for a probe; NULL: none. */
+/* A path that is due for a probe; NULL: none. */
 struct rel_path *rel_path_probe(gpul_rel *r, uint64_t now_ns);
+/* All packets of the path that are in flight are lost. */
+void rel_path_lose_all(gpul_rel *r, struct rel_path *p);
 
 /* reliable_control.c */
 void rel_control_start(const gpul_rel *r, struct rel_path *p);
@@ -220,6 +266,40 @@ bool rel_ack_receive(gpul_rel *r, uint64_t now_ns, const unsigned char *datagram
 
 /* reliable_receive.c */
 bool rel_ack_next(gpul_rel *r, uint64_t now_ns, gpul_rel_datagram *out);
+
+/* reliable_arrived.c */
+/* Note a packet for the next acknowledgement of its path. */
+void rel_note_packet(gpul_rel *r, struct rel_path *p, uint32_t packet, uint64_t now_ns);
+bool rel_has_arrived(const gpul_rel *r, uint32_t chunk);
+/* Count a new chunk, of a message; NULL: of one that is not known yet. */
+void rel_take_chunk(gpul_rel *r, uint32_t chunk, struct rel_in *m);
+/* Whether the chunk cannot be processed before another message ends, which waits for a fence. */
+bool rel_must_wait(const gpul_rel *r, const struct rel_data *d);
+/* Let the message wait for the fence of a chunk, if it has one. */
+void rel_add_fence(gpul_rel *r, const struct rel_data *d, struct rel_in *m, uint64_t now_ns);
+/* The largest packet of the path has increased, or the path is closed. */
+void rel_pass_fences(gpul_rel *r, struct rel_path *p, uint64_t now_ns);
+
+/* reliable_writes.c */
+gpul_status rel_writes_create(gpul_rel *r);
+/* Whether the chunk is data of a message whose first chunk is a header without data. */
+bool rel_is_write(const gpul_rel *r, const struct rel_out *m, uint32_t chunk);
+/* Fill in the member `more` of a header, and its flag. */
+void rel_fill_more(gpul_rel *r, const struct rel_out *m, struct rel_data *d);
+/* Remember which message has the chunks of m, and count those that have arrived before. */
+void rel_begin_writes(gpul_rel *r, struct rel_in *m, uint32_t message);
+/* Check the member `more` of a header. */
+bool rel_check_more(const gpul_rel *r, const struct rel_data *d, gpul_rdma_failure *why);
+bool rel_ping_next(gpul_rel *r, uint64_t now_ns, gpul_rel_datagram *out);
+
+/* reliable_close.c */
+/* Close the paths on which fences have waited for too long, and repeat what the peer has not confirmed. */
+void rel_close_late_paths(gpul_rel *r, uint64_t now_ns);
+/* Add to an acknowledgement a path that is closed, or must be; returns the number of paths added. */
+uint8_t rel_report_close(gpul_rel *r, gpul_rel_datagram *out);
+/* Check, and process, what the peer says of closing a path. */
+bool rel_check_close(const gpul_rel *r, unsigned path, unsigned flag, gpul_rdma_failure *why);
+void rel_process_close(gpul_rel *r, unsigned path, unsigned flag);
 
 /* Record that the peer broke the protocol; returns false. */
 #define rel_broken(why, ...) \

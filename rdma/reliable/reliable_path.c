@@ -87,7 +87,9 @@ struct rel_path *rel_path_choose(gpul_rel *r, uint32_t message, uint64_t now_ns)
 
 unsigned rel_path_in_turn(gpul_rel *r)
 {
-	r->turn = r->turn + 1 < r->o.n_paths ? r->turn + 1 : 0;
+	do {
+		r->turn = r->turn + 1 < r->o.n_paths ? r->turn + 1 : 0;
+	} while (r->paths[r->turn].closed);
 	return r->turn;
 }
 
@@ -159,8 +161,7 @@ static unsigned count_alive(const gpul_rel *r)
 	return n;
 }
 
-/* No packet of the path was acknowledged for one RTO: all in flight are lost, and the next one waits twice as long. */
-static void time_out(gpul_rel *r, struct rel_path *p, uint64_t now_ns)
+void rel_path_lose_all(gpul_rel *r, struct rel_path *p)
 {
 	const uint16_t path = (uint16_t)(p - r->paths);
 
@@ -174,6 +175,12 @@ static void time_out(gpul_rel *r, struct rel_path *p, uint64_t now_ns)
 		    rel_chunk_at(r, chunk)->path == path && rel_chunk_at(r, chunk)->packet == p->oldest)
 			rel_chunk_lost(r, chunk);
 	}
+}
+
+/* No packet of the path was acknowledged for one RTO: all in flight are lost, and the next one waits twice as long. */
+static void time_out(gpul_rel *r, struct rel_path *p, uint64_t now_ns)
+{
+	rel_path_lose_all(r, p);
 	p->n_timeouts++;
 	r->n.timeouts++;
 	rel_control_timeout(r, p);
@@ -181,8 +188,16 @@ static void time_out(gpul_rel *r, struct rel_path *p, uint64_t now_ns)
 		p->alive = false;
 		r->n.paths_died++;
 	}
-	if (!p->alive)
-		p->probe_ns = now_ns + rel_path_rto_ns(r, p);
+	p->probe_ns = p->alive ? now_ns : now_ns + rel_path_rto_ns(r, p);
+}
+
+/* Whether the path needs probes: it is dead and there are chunks to send, or, with `writes`, the last one before a time-out may still
+ * come, and the peer must be able to exclude that. */
+static bool needs_probe(const gpul_rel *r, const struct rel_path *p)
+{
+	if (p->in_flight || p->closed)
+		return false;
+	return r->o.writes ? p->n_timeouts > 0 : !p->alive && r->oldest != r->next_chunk;
 }
 
 void rel_path_tick(gpul_rel *r, uint64_t now_ns)
@@ -194,19 +209,19 @@ void rel_path_tick(gpul_rel *r, uint64_t now_ns)
 		if (p->deadline_ns <= now_ns)
 			time_out(r, p, now_ns);
 		rel_wake_at(r, p->deadline_ns);
-		if (!p->alive && !p->in_flight && r->oldest != r->next_chunk)
+		if (needs_probe(r, p))
 			rel_wake_at(r, p->probe_ns);
 	}
 }
 
 struct rel_path *rel_path_probe(gpul_rel *r, uint64_t now_ns)
 {
-	if (r->n.paths_died == r->n.paths_returned)
+	if (!r->o.writes && r->n.paths_died == r->n.paths_returned)
 		return NULL;
 	for (unsigned i = 0; i < r->o.n_paths; i++) {
 		struct rel_path *p = &r->paths[i];
 
-		if (!p->alive && !p->in_flight && p->probe_ns <= now_ns)
+		if (p->probe_ns <= now_ns && needs_probe(r, p))
 			return p;
 	}
 	return NULL;

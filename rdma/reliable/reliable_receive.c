@@ -5,13 +5,6 @@
 
 /* ---- chunks ------------------------------------------------------------------------------------------------------ */
 
-static bool has_arrived(const gpul_rel *r, uint32_t chunk)
-{
-	const uint32_t i = chunk & (r->o.window - 1);
-
-	return r->in_bits[i / 64] >> i % 64 & 1;
-}
-
 /* Check the members of a header that do not depend on what has arrived. */
 static bool check_chunk(const gpul_rel *r, const struct rel_data *d, uint32_t n_bytes, gpul_rdma_failure *why)
 {
@@ -21,43 +14,11 @@ static bool check_chunk(const gpul_rel *r, const struct rel_data *d, uint32_t n_
 		return rel_broken(why, "a chunk of %u bytes came in %u bytes", d->bytes, n_bytes);
 	if (!d->n_chunks || d->n_chunks > r->o.window / 2 || d->chunk - d->first >= d->n_chunks)
 		return rel_broken(why, "chunk %u came as one of %u, from %u", d->chunk, d->n_chunks, d->first);
-	if (d->bytes != r->o.chunk_bytes && d->chunk - d->first != d->n_chunks - 1)
+	if (d->bytes != r->o.chunk_bytes && d->chunk - d->first != d->n_chunks - 1 && !(r->o.writes && d->chunk == d->first))
 		return rel_broken(why, "chunk %u has %u bytes, but is not the last one", d->chunk, d->bytes);
 	if (!rel_before(d->chunk, r->in_next + r->o.window) || !rel_before(d->chunk, r->in_limit))
 		return rel_broken(why, "chunk %u came, but the limit is %u", d->chunk, r->in_limit);
-	return true;
-}
-
-/* Note the packet for the next acknowledgement of its path. */
-static void note_packet(gpul_rel *r, const struct rel_data *d, uint64_t now_ns)
-{
-	struct rel_path *p = &r->paths[d->path];
-	const uint32_t ahead = d->packet - p->largest, behind = p->largest - d->packet;
-
-	if (!p->n_unreported++)
-		r->n_ack_paths++;
-	if (p->n_unreported >= r->o.ack_every || (p->heard && ahead != 1))
-		r->ack_now = true; /* packets are missing, or came in another order */
-	if (r->ack_due_ns == UINT64_MAX)
-		r->ack_due_ns = now_ns + r->o.ack_delay_ns;
-	if (!p->heard || rel_before(p->largest, d->packet)) {
-		if (!p->heard || ahead > GPUL_REL_ACK_BITS) {
-			p->bits[0] = p->bits[1] = 0;
-		} else if (ahead >= 64) {
-			p->bits[1] = ahead < GPUL_REL_ACK_BITS ? p->bits[0] << (ahead - 64) : 0;
-			p->bits[0] = 0;
-		} else {
-			p->bits[1] = p->bits[1] << ahead | p->bits[0] >> (64 - ahead);
-			p->bits[0] <<= ahead;
-		}
-		if (p->heard && ahead <= GPUL_REL_ACK_BITS)
-			p->bits[(ahead - 1) / 64] |= UINT64_C(1) << (ahead - 1) % 64; /* the largest so far */
-		p->heard = true;
-		p->largest = d->packet;
-		p->largest_ns = now_ns;
-	} else if (behind && behind <= GPUL_REL_ACK_BITS) {
-		p->bits[(behind - 1) / 64] |= UINT64_C(1) << (behind - 1) % 64;
-	}
+	return !r->o.writes || rel_check_more(r, d, why);
 }
 
 /* Find the message of a chunk, or begin it.  Returns NULL, and *why, if the chunk contradicts an earlier one. */
@@ -69,13 +30,16 @@ static struct rel_in *find_message(gpul_rel *r, const struct rel_data *d, gpul_r
 		(void)rel_broken(why, "message %u came: expected %u to %u", d->message, r->in_oldest, r->in_oldest + r->o.messages - 1);
 		return NULL;
 	}
-	if (!m->used)
+	if (!m->used) {
 		*m = (struct rel_in){ .used = true,
 				      .notify = d->flags & REL_NOTIFY,
 				      .first = d->first,
 				      .n_chunks = d->n_chunks,
 				      .n_missing = d->n_chunks,
 				      .imm = d->imm };
+		if (r->o.writes)
+			rel_begin_writes(r, m, d->message);
+	}
 	if (m->first != d->first || m->n_chunks != d->n_chunks || m->imm != d->imm || m->notify != (d->flags & REL_NOTIFY)) {
 		(void)rel_broken(why, "two chunks of message %u contradict each other", d->message);
 		return NULL;
@@ -87,33 +51,22 @@ static struct rel_in *find_message(gpul_rel *r, const struct rel_data *d, gpul_r
 	return m;
 }
 
-static void message_arrived(gpul_rel *r, struct rel_in *m)
-{
-	if (m->notify)
-		rel_add_event(r, &(gpul_rel_event){ .arrived = true, .imm = m->imm, .bytes = m->bytes });
-	r->ack_now = true;
-	for (;; r->in_oldest++) {
-		m = &r->in[r->in_oldest & (r->o.messages - 1)];
-		if (!m->used || m->n_missing)
-			break;
-		m->used = false;
-	}
-}
-
 static bool receive_chunk(gpul_rel *r, uint64_t now_ns, const unsigned char *datagram, uint32_t n_bytes, gpul_rel_chunk *out,
 			  gpul_rdma_failure *why)
 {
 	struct rel_data d;
+	struct rel_path *p;
 	struct rel_in *m;
 
 	memcpy(&d, datagram, sizeof d);
 	if (!check_chunk(r, &d, n_bytes, why))
 		return false;
 	r->peer_backlog = d.backlog;
-	if (r->event_head - r->event_tail >= 2 * r->o.messages)
-		return true; /* the caller must poll first: to the peer, the datagram is lost */
-	if (rel_before(d.chunk, r->in_next) || has_arrived(r, d.chunk)) {
-		note_packet(r, &d, now_ns);
+	p = &r->paths[d.path];
+	if (r->event_head - r->event_tail >= 2 * r->o.messages || p->closed || (r->o.writes && rel_must_wait(r, &d)))
+		return true; /* the caller must poll first, or another message must end: to the peer, the datagram is lost */
+	if (rel_before(d.chunk, r->in_next) || rel_has_arrived(r, d.chunk)) {
+		rel_note_packet(r, p, d.packet, now_ns);
 		r->ack_now = true;
 		r->n.duplicates++;
 		return true;
@@ -121,18 +74,31 @@ static bool receive_chunk(gpul_rel *r, uint64_t now_ns, const unsigned char *dat
 	m = find_message(r, &d, why);
 	if (!m)
 		return false;
-	note_packet(r, &d, now_ns);
-	r->in_bits[(d.chunk & (r->o.window - 1)) / 64] |= UINT64_C(1) << d.chunk % 64;
-	r->n.chunks_received++;
-	m->bytes += d.bytes;
-	while (has_arrived(r, r->in_next)) {
-		r->in_bits[(r->in_next & (r->o.window - 1)) / 64] &= ~(UINT64_C(1) << r->in_next % 64);
-		r->in_next++;
-		r->in_limit += !r->o.credit;
+	rel_note_packet(r, p, d.packet, now_ns);
+	if (r->o.writes && d.n_chunks > 1) {
+		if (d.chunk == d.first)
+			m->bytes = d.more;
+		rel_add_fence(r, &d, m, now_ns);
+	} else {
+		m->bytes += d.bytes;
 	}
-	if (--m->n_missing == 0)
-		message_arrived(r, m);
+	rel_take_chunk(r, d.chunk, m);
 	*out = (gpul_rel_chunk){ .place = true, .bytes = d.bytes, .skip = sizeof d, .address = d.address, .key = d.key };
+	return true;
+}
+
+/* A packet that carries nothing, so that the peer learns whether the path works. */
+static bool receive_ping(gpul_rel *r, uint64_t now_ns, const unsigned char *datagram, gpul_rdma_failure *why)
+{
+	struct rel_data d;
+
+	memcpy(&d, datagram, sizeof d);
+	if (d.path >= r->o.n_paths || !r->o.writes)
+		return rel_broken(why, "a ping came on path %u: expected less than %u, and RDMA writes", d.path, r->o.n_paths);
+	if (!r->paths[d.path].closed && r->event_head - r->event_tail < 2 * r->o.messages) {
+		rel_note_packet(r, &r->paths[d.path], d.packet, now_ns);
+		r->ack_now = true;
+	}
 	return true;
 }
 
@@ -145,11 +111,14 @@ bool gpul_rel_receive(gpul_rel *r, uint64_t now_ns, const unsigned char *datagra
 	if (n_bytes >= sizeof(struct rel_ack))
 		memcpy(&token, datagram + offsetof(struct rel_ack, token), sizeof token);
 	if (n_bytes < sizeof(struct rel_ack) || token != r->o.token ||
-	    !(datagram[0] == REL_ACK || (datagram[0] == REL_DATA && n_bytes >= sizeof(struct rel_data)))) {
+	    !(datagram[0] == REL_ACK || ((datagram[0] == REL_DATA || datagram[0] == REL_PING) && n_bytes >= sizeof(struct rel_data)))) {
 		r->n.strangers++;
 		return true;
 	}
 	r->heard_ns = now_ns;
+	r->pinging = false;
+	if (datagram[0] == REL_PING)
+		return receive_ping(r, now_ns, datagram, why);
 	return datagram[0] == REL_ACK ? rel_ack_receive(r, now_ns, datagram, n_bytes, why)
 				      : receive_chunk(r, now_ns, datagram, n_bytes, out, why);
 }
@@ -180,6 +149,7 @@ bool rel_ack_next(gpul_rel *r, uint64_t now_ns, gpul_rel_datagram *out)
 
 	if (!r->ack_now && now_ns < r->ack_due_ns)
 		return false;
+	out->write = out->again = false;
 	out->path = rel_path_in_turn(r); /* unless it reports paths: then one that works */
 	out->bytes = 0;
 	out->header_bytes = sizeof a;
@@ -192,6 +162,8 @@ bool rel_ack_next(gpul_rel *r, uint64_t now_ns, gpul_rel_datagram *out)
 		report_path(r, p, now_ns, out);
 		a.n_paths++;
 	}
+	if ((r->n_closed || r->n_late) && a.n_paths < GPUL_REL_ACK_PATHS)
+		a.n_paths += rel_report_close(r, out);
 	memcpy(out->header, &a, sizeof a);
 	if (!r->n_ack_paths) {
 		r->ack_now = false;

@@ -5,12 +5,13 @@
 
 uint32_t gpul_rel_max_message(const gpul_rel *r)
 {
-	return r->o.window / 2 * r->o.chunk_bytes;
+	return (r->o.window / 2 - r->o.writes) * r->o.chunk_bytes;
 }
 
 bool gpul_rel_send(gpul_rel *r, const gpul_rel_message *message)
 {
-	const uint32_t n_chunks = message->bytes ? (message->bytes - 1) / r->o.chunk_bytes + 1 : 1;
+	const uint32_t n_data = message->bytes ? (message->bytes - 1) / r->o.chunk_bytes + 1 : 1;
+	const uint32_t n_chunks = n_data + (r->o.writes && n_data > 1); /* and a header */
 	struct rel_out *m = &r->out[r->out_next & (r->o.messages - 1)];
 
 	assert(message->bytes <= gpul_rel_max_message(r));
@@ -30,13 +31,15 @@ static bool has_credit(const gpul_rel *r)
 }
 
 /* Write a datagram with a chunk, which is in state IN_FLIGHT with its message; its packet number is the path's next one. */
-static void fill_chunk(const gpul_rel *r, const struct rel_path *p, uint32_t chunk, uint32_t message, gpul_rel_datagram *out)
+static void fill_chunk(gpul_rel *r, const struct rel_path *p, uint32_t chunk, uint32_t message, gpul_rel_datagram *out)
 {
 	const struct rel_out *m = &r->out[message & (r->o.messages - 1)];
-	const uint32_t at = (chunk - m->first) * r->o.chunk_bytes, left = m->m.bytes - at;
+	const bool has_header = r->o.writes && m->n_chunks > 1;
+	const uint32_t at = (chunk - m->first - (has_header && chunk != m->first)) * r->o.chunk_bytes;
+	const uint32_t left = has_header && chunk == m->first ? 0 : m->m.bytes - at;
 	const uint32_t waiting = r->end_chunk - r->next_chunk;
 	/* clang-format off */
-	const struct rel_data d = {
+	struct rel_data d = {
 		.kind = REL_DATA, .flags = m->m.notify ? REL_NOTIFY : 0, .path = (uint16_t)(p - r->paths), .packet = p->next_packet,
 		.token = r->o.peer_token, .chunk = chunk, .message = message, .first = m->first, .n_chunks = m->n_chunks,
 		.address = m->m.address + at, .key = m->m.key, .bytes = left < r->o.chunk_bytes ? left : r->o.chunk_bytes,
@@ -48,15 +51,45 @@ static void fill_chunk(const gpul_rel *r, const struct rel_path *p, uint32_t chu
 	out->header_bytes = sizeof d;
 	out->bytes = d.bytes;
 	out->local = m->m.local + at;
+	out->local_key = m->m.local_key;
+	out->id = m->m.id;
+	out->write = false;
+	out->again = rel_chunk_at(r, chunk)->again;
+	if (r->o.writes)
+		rel_fill_more(r, m, &d);
 	memcpy(out->header, &d, sizeof d);
+}
+
+/* The first copy of a chunk of data, with `writes`. */
+static void fill_write(gpul_rel *r, const struct rel_path *p, uint32_t chunk, const struct rel_out *m, gpul_rel_datagram *out)
+{
+	const uint32_t at = (chunk - m->first - 1) * r->o.chunk_bytes, left = m->m.bytes - at;
+
+	out->path = (unsigned)(p - r->paths);
+	out->header_bytes = 0;
+	out->bytes = left < r->o.chunk_bytes ? left : r->o.chunk_bytes;
+	out->local = m->m.local + at;
+	out->local_key = m->m.local_key;
+	out->id = m->m.id;
+	out->again = false;
+	out->write = true;
+	out->imm = chunk << 16 | (p->next_packet & 0xffff);
+	out->address = m->m.address + at;
+	out->key = m->m.key;
+	r->firsts[chunk & (r->o.window - 1)] = (struct rel_first){ .packet = p->next_packet, .path = (uint16_t)(p - r->paths) };
 }
 
 /* Send a chunk, or send it again, on a path. */
 static void send_chunk(gpul_rel *r, struct rel_path *p, uint32_t chunk, uint32_t message, uint64_t now_ns, gpul_rel_datagram *out)
 {
 	struct rel_chunk *c = rel_chunk_at(r, chunk);
+	const struct rel_out *m = &r->out[message & (r->o.messages - 1)];
 
-	fill_chunk(r, p, chunk, message, out);
+	if (!c->again && rel_is_write(r, m, chunk))
+		fill_write(r, p, chunk, m, out);
+	else
+		fill_chunk(r, p, chunk, message, out);
+	c->again = true;
 	c->message = message;
 	c->state = CHUNK_IN_FLIGHT;
 	c->path = (uint16_t)(p - r->paths);
@@ -90,6 +123,7 @@ static bool next_chunk(gpul_rel *r, uint64_t now_ns, gpul_rel_datagram *out)
 	if (r->oldest == r->next_chunk)
 		r->heard_ns = now_ns; /* silence counts from here */
 	chunk = r->next_chunk++;
+	rel_chunk_at(r, chunk)->again = false;
 	if (r->next_chunk - r->out[message & (r->o.messages - 1)].first == r->out[message & (r->o.messages - 1)].n_chunks)
 		r->next_message++;
 	send_chunk(r, p, chunk, message, now_ns, out);
@@ -99,7 +133,7 @@ static bool next_chunk(gpul_rel *r, uint64_t now_ns, gpul_rel_datagram *out)
 /* Send a copy of the oldest chunk on a dead path, to find out whether the path works again. */
 static bool next_probe(gpul_rel *r, uint64_t now_ns, gpul_rel_datagram *out)
 {
-	struct rel_path *p = r->oldest != r->next_chunk ? rel_path_probe(r, now_ns) : NULL;
+	struct rel_path *p = !r->o.writes && r->oldest != r->next_chunk ? rel_path_probe(r, now_ns) : NULL;
 
 	if (!p)
 		return false;
@@ -139,5 +173,6 @@ static bool next_ask(gpul_rel *r, uint64_t now_ns, gpul_rel_datagram *out)
 
 bool gpul_rel_next(gpul_rel *r, uint64_t now_ns, gpul_rel_datagram *out)
 {
-	return rel_ack_next(r, now_ns, out) || next_probe(r, now_ns, out) || next_chunk(r, now_ns, out) || next_ask(r, now_ns, out);
+	return rel_ack_next(r, now_ns, out) || next_probe(r, now_ns, out) || next_chunk(r, now_ns, out) || next_ask(r, now_ns, out) ||
+	       rel_ping_next(r, now_ns, out);
 }

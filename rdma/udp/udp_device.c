@@ -34,7 +34,7 @@ gpul_status gpul_udp_device_open(const gpul_rdma_device_desc *desc, void **devic
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a device");
 	d->desc = *desc;
 	d->n_paths = desc->n_paths ? desc->n_paths : UDP_PATHS;
-	pthread_rwlock_init(&d->lock, NULL);
+	gpul_rel_memory_create(&d->memory);
 	*device = d;
 	return GPUL_OK;
 }
@@ -43,7 +43,7 @@ void gpul_udp_device_close(void *device)
 {
 	struct udp_device *d = device;
 
-	pthread_rwlock_destroy(&d->lock);
+	gpul_rel_memory_destroy(&d->memory);
 	free(d);
 }
 
@@ -63,7 +63,7 @@ void gpul_udp_device_about(void *device, gpul_rdma_device_info *out)
 gpul_status gpul_udp_reg(void *device, const gpul_rdma_memory *memory, gpul_rdma_piece *piece, void **token, gpul_error *err)
 {
 	struct udp_device *d = device;
-	struct udp_region *r;
+	struct gpul_rel_range *r;
 
 	if (memory->dmabuf_fd >= 0)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "reliable-udp cannot access GPU memory");
@@ -83,31 +83,14 @@ gpul_status gpul_udp_reg(void *device, const gpul_rdma_memory *memory, gpul_rdma
 		r->bytes = 0;
 		return GPUL_OK;
 	}
-	pthread_rwlock_wrlock(&d->lock);
-	r->next = d->regions[r->key % UDP_HASH];
-	d->regions[r->key % UDP_HASH] = r;
-	pthread_rwlock_unlock(&d->lock);
+	gpul_rel_memory_add(&d->memory, r);
 	return GPUL_OK;
 }
 
 void gpul_udp_dereg(void *device, void *token)
 {
 	struct udp_device *d = device;
-	struct udp_region *r = token, **at = &d->regions[r->key % UDP_HASH];
 
-	pthread_rwlock_wrlock(&d->lock);
-	while (*at && *at != r)
-		at = &(*at)->next;
-	if (*at)
-		*at = r->next;
-	pthread_rwlock_unlock(&d->lock);
-	free(r);
-}
-
-unsigned char *gpul_udp_granted(struct udp_device *d, uint64_t key, uint64_t at, uint32_t bytes)
-{
-	for (const struct udp_region *r = d->regions[key % UDP_HASH]; r; r = r->next)
-		if (r->key == key && at >= r->at && at - r->at <= r->bytes && bytes <= r->bytes - (at - r->at))
-			return (unsigned char *)(uintptr_t)at;
-	return NULL;
+	gpul_rel_memory_remove(&d->memory, token);
+	free(token);
 }

@@ -11,7 +11,8 @@
 #include <sys/uio.h>
 
 #include "rdma/backend/backend.h"
-#include "rdma/reliable/reliable.h"
+#include "rdma/reliable/reliable_memory.h"
+#include "rdma/reliable/reliable_ops.h"
 
 enum {
 	UDP_PATHS = 8,           /* default */
@@ -19,22 +20,12 @@ enum {
 	UDP_BATCH_BYTES = 65000, /* and their bytes: the limit of a UDP datagram */
 	UDP_BUFFERS = 8,         /* of one recvmmsg(), each for UDP_BUFFER_BYTES */
 	UDP_BUFFER_BYTES = 1 << 16,
-	UDP_FLUSHES = 64,
 };
-
-/* Memory that the peer may write. */
-struct udp_region {
-	uint64_t key, at, bytes;
-	struct udp_region *next; /* of the same hash */
-};
-
-enum { UDP_HASH = 256 };
 
 struct udp_device {
 	gpul_rdma_device_desc desc;
 	unsigned n_paths;
-	pthread_rwlock_t lock; /* of `regions`; held for reading while chunks are written, so that dereg() waits for them */
-	struct udp_region *regions[UDP_HASH];
+	gpul_rel_memory memory;
 };
 
 /* Datagrams of one path that are sent with one call. */
@@ -45,13 +36,6 @@ struct udp_batch {
 	struct iovec pieces[2 * UDP_SEGMENTS];
 	unsigned n_pieces;
 	gpul_rel_datagram datagrams[UDP_SEGMENTS];
-};
-
-/* An operation that was posted, at index (number % size of the ring). */
-struct udp_op {
-	uint64_t id;
-	gpul_rdma_op op;    /* what has not been passed to gpul_rel_send() yet */
-	unsigned n_waiting; /* messages that are not acknowledged yet, plus 1 while bytes are left */
 };
 
 struct udp_path {
@@ -67,10 +51,7 @@ struct udp_path {
 	struct udp_batch batch;
 	unsigned char *buffers; /* UDP_BUFFERS of UDP_BUFFER_BYTES */
 
-	struct udp_op *ops;
-	uint32_t ops_head, ops_sent, ops_tail, op_slots; /* ops_sent: the first one that is not passed on as a whole */
-	uint64_t flushed[UDP_FLUSHES];
-	unsigned flushed_head, flushed_tail;
+	gpul_rel_ops ops;
 	gpul_rdma_failure failed;
 };
 
@@ -80,8 +61,6 @@ void gpul_udp_device_close(void *device);
 void gpul_udp_device_about(void *device, gpul_rdma_device_info *out);
 gpul_status gpul_udp_reg(void *device, const gpul_rdma_memory *memory, gpul_rdma_piece *piece, void **token, gpul_error *err);
 void gpul_udp_dereg(void *device, void *token);
-/* Return the address of bytes that `key` grants, or NULL.  The caller holds device->lock. */
-unsigned char *gpul_udp_granted(struct udp_device *d, uint64_t key, uint64_t at, uint32_t bytes);
 
 /* udp_path.c */
 gpul_status gpul_udp_path_create(void *device, unsigned n_qps, unsigned depth, unsigned n_recvs, const struct sockaddr *from, void **path,

@@ -116,51 +116,14 @@ static void send_datagrams(struct udp_path *p, gpul_rdma_failure *why)
 
 /* ---- operations -------------------------------------------------------------------------------------------------- */
 
-/* Pass on as much of the posted operations as there is room for. */
-static void start_messages(struct udp_path *p)
-{
-	const uint32_t most = gpul_rel_max_message(p->rel);
-
-	while (p->ops_sent != p->ops_head) {
-		struct udp_op *o = &p->ops[p->ops_sent & (p->op_slots - 1)];
-		const uint32_t n_bytes = o->op.bytes < most ? o->op.bytes : most;
-		const gpul_rel_message m = { .id = p->ops_sent,
-					     .local = o->op.local,
-					     .address = o->op.remote,
-					     .key = o->op.remote_key,
-					     .bytes = n_bytes,
-					     .imm = o->op.imm,
-					     .notify = o->op.kind == GPUL_RDMA_OP_WRITE_IMM };
-
-		if (!gpul_rel_send(p->rel, &m))
-			return;
-		o->op.local += n_bytes;
-		o->op.remote += n_bytes;
-		o->op.bytes -= n_bytes;
-		if (o->op.bytes)
-			o->n_waiting++;
-		else
-			p->ops_sent++;
-	}
-}
-
 gpul_status gpul_udp_post(void *path, const gpul_rdma_op *ops, unsigned n, unsigned *n_posted, gpul_rdma_failure *why)
 {
 	struct udp_path *p = path;
-	unsigned i;
+	unsigned i = 0;
 
-	for (i = 0; i < n; i++) {
-		if (ops[i].kind == GPUL_RDMA_OP_FLUSH) {
-			if (p->flushed_head - p->flushed_tail == UDP_FLUSHES)
-				break;
-			p->flushed[p->flushed_head++ % UDP_FLUSHES] = ops[i].id;
-		} else if (ops[i].kind == GPUL_RDMA_OP_WRITE || ops[i].kind == GPUL_RDMA_OP_WRITE_IMM) {
-			if (p->ops_head - p->ops_tail == p->op_slots)
-				break;
-			p->ops[p->ops_head++ & (p->op_slots - 1)] = (struct udp_op){ .id = ops[i].id, .op = ops[i], .n_waiting = 1 };
-		}
-	}
-	start_messages(p);
+	while (i < n && gpul_rel_ops_add(&p->ops, &ops[i]))
+		i++;
+	gpul_rel_ops_start(&p->ops, p->rel);
 	send_datagrams(p, &p->failed);
 	if (p->failed.status && !why->status)
 		*why = p->failed;
@@ -174,21 +137,8 @@ gpul_status gpul_udp_post(void *path, const gpul_rdma_op *ops, unsigned n, unsig
 static bool receive_one(struct udp_path *p, uint64_t now_ns, const unsigned char *at, uint32_t n_bytes, gpul_rdma_failure *why)
 {
 	gpul_rel_chunk c;
-	unsigned char *to;
 
-	if (!gpul_rel_receive(p->rel, now_ns, at, n_bytes, &c, why))
-		return false;
-	if (!c.place || !c.bytes)
-		return true;
-	to = gpul_udp_granted(p->device, c.key, c.address, c.bytes);
-	if (!to) {
-		(void)gpul_rdma_fail(why, GPUL_EFORMAT, 0, "write", "keep the memory registered while the peer may write to it",
-				     "the peer writes %u bytes at %#llx, which its key does not grant", c.bytes,
-				     (unsigned long long)c.address);
-		return false;
-	}
-	memcpy(to, at + c.skip, c.bytes);
-	return true;
+	return gpul_rel_receive(p->rel, now_ns, at, n_bytes, &c, why) && gpul_rel_memory_write(&p->device->memory, &c, at, why);
 }
 
 /* The size of the datagrams that the kernel has joined to one (UDP_GRO); all of it if there is only one. */
@@ -226,7 +176,7 @@ static bool receive_datagrams(struct udp_path *p, gpul_rdma_failure *why)
 	if (n <= 0)
 		return false;
 	now_ns = gpul_clock_ns();
-	pthread_rwlock_rdlock(&p->device->lock);
+	pthread_rwlock_rdlock(&p->device->memory.lock);
 	for (int i = 0; i < n && !why->status; i++) {
 		const uint32_t n_bytes = messages[i].msg_len, segment = segment_of(&messages[i].msg_hdr, n_bytes);
 		const unsigned char *at = pieces[i].iov_base;
@@ -235,38 +185,11 @@ static bool receive_datagrams(struct udp_path *p, gpul_rdma_failure *why)
 			if (!receive_one(p, now_ns, at + done, n_bytes - done < segment ? n_bytes - done : segment, why))
 				break;
 	}
-	pthread_rwlock_unlock(&p->device->lock);
+	pthread_rwlock_unlock(&p->device->memory.lock);
 	return n == UDP_BUFFERS;
 }
 
 /* ---- poll -------------------------------------------------------------------------------------------------------------- */
-
-/* A message of an operation is acknowledged: the operation is done with its last one. */
-static bool end_message(struct udp_path *p, uint64_t number, gpul_rdma_event *out)
-{
-	struct udp_op *o = &p->ops[number & (p->op_slots - 1)];
-
-	if (--o->n_waiting)
-		return false;
-	*out = (gpul_rdma_event){ .kind = GPUL_RDMA_EVENT_DONE, .id = o->id };
-	while (p->ops_tail != p->ops_sent && !p->ops[p->ops_tail & (p->op_slots - 1)].n_waiting)
-		p->ops_tail++;
-	return true;
-}
-
-static void take_events(struct udp_path *p, gpul_rdma_event *events, unsigned max, unsigned *n)
-{
-	gpul_rel_event e;
-
-	for (; p->flushed_tail != p->flushed_head && *n < max; p->flushed_tail++)
-		events[(*n)++] = (gpul_rdma_event){ .kind = GPUL_RDMA_EVENT_DONE, .id = p->flushed[p->flushed_tail % UDP_FLUSHES] };
-	while (*n < max && gpul_rel_poll(p->rel, &e)) {
-		if (e.arrived)
-			events[(*n)++] = (gpul_rdma_event){ .kind = GPUL_RDMA_EVENT_ARRIVED, .imm = e.imm, .bytes = e.bytes };
-		else
-			*n += end_message(p, e.id, &events[*n]);
-	}
-}
 
 /* A failure is reported after the events before it. */
 gpul_status gpul_udp_poll(void *path, gpul_rdma_event *events, unsigned max, unsigned *n_events, gpul_rdma_failure *why)
@@ -276,11 +199,11 @@ gpul_status gpul_udp_poll(void *path, gpul_rdma_event *events, unsigned max, uns
 	*n_events = 0;
 	for (unsigned i = 0; i < ROUNDS && !p->failed.status && receive_datagrams(p, &p->failed); i++)
 		;
-	take_events(p, events, max, n_events);
+	gpul_rel_ops_events(&p->ops, p->rel, events, max, n_events);
 	if (!p->failed.status)
 		(void)gpul_rel_tick(p->rel, gpul_clock_ns(), &p->failed);
 	if (!p->failed.status) {
-		start_messages(p);
+		gpul_rel_ops_start(&p->ops, p->rel);
 		send_datagrams(p, &p->failed);
 	}
 	if (!p->failed.status || *n_events)

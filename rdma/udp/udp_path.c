@@ -126,14 +126,13 @@ gpul_status gpul_udp_path_create(void *device, unsigned n_qps, unsigned depth, u
 	p->receiver = -1;
 	memset(p->senders, 0xff, sizeof p->senders);
 	p->own = own_address(from);
-	for (p->op_slots = 64; p->op_slots < n_qps * depth;)
-		p->op_slots *= 2;
-	p->ops = calloc(p->op_slots, sizeof *p->ops);
 	p->buffers = malloc((size_t)UDP_BUFFERS * UDP_BUFFER_BYTES);
-	if (!p->ops || !p->buffers)
+	if (!p->buffers)
 		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a connection");
 	else if (getrandom(&p->token, sizeof p->token, 0) != sizeof p->token)
 		st = gpul_fail(err, GPUL_ESYS, errno, "getrandom: %s", strerror(errno));
+	if (!st)
+		st = gpul_rel_ops_create(&p->ops, n_qps * depth, err);
 	if (!st)
 		st = create_sockets(p, err);
 	if (st)
@@ -248,6 +247,6 @@ void gpul_udp_path_destroy(void *path)
 		log_counters(p);
 	gpul_rel_destroy(p->rel);
 	free(p->buffers);
-	free(p->ops);
+	gpul_rel_ops_destroy(&p->ops);
 	free(p);
 }

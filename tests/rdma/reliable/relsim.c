@@ -83,7 +83,10 @@ static void choose(struct sim *s)
 		.first = sim_chance(s, 700) ? 0u - sim_below(s, 300) : (uint32_t)sim_random(s),
 	};
 	/* clang-format on */
-	s->most_bytes = s->o.chunk_bytes * (window / 2);
+	s->o.writes = sim_chance(s, 400);
+	if (s->o.writes)
+		s->o.fence_ns = sim_chance(s, 500) ? 100000 : 0;
+	s->most_bytes = s->o.chunk_bytes * (window / 2 - s->o.writes);
 	if (s->most_bytes > MOST_MESSAGE / 2)
 		s->most_bytes = MOST_MESSAGE / 2;
 	if (sim_chance(s, 500))
@@ -93,15 +96,16 @@ static void choose(struct sim *s)
 	net_choose(s);
 }
 
-/* If there are several paths, let one die, or work again; at least one always works. */
+/* If there are several paths, let one die, or work again; at least one that is not closed always works. */
 static void change_paths(struct sim *s)
 {
-	const unsigned path = sim_below(s, s->o.n_paths);
-	unsigned n_alive = 0;
+	unsigned path = sim_below(s, s->o.n_paths), n_alive = 0;
 
 	s->net.change_ns = s->now_ns + s->net.delay_ns * (1 + sim_below(s, 400));
 	for (unsigned i = 0; i < s->o.n_paths; i++)
-		n_alive += !s->net.dead[i];
+		n_alive += !s->net.dead[i] && !s->ends[0].closed[i] && !s->ends[1].closed[i];
+	while (!n_alive && (s->ends[0].closed[path] || s->ends[1].closed[path]))
+		path = (path + 1) % s->o.n_paths;
 	if (s->o.n_paths > 1 && (s->net.dead[path] || n_alive > 1))
 		s->net.dead[path] = !s->net.dead[path];
 	sim_trace(s, "path %u %s", path, s->net.dead[path] ? "dies" : "works");

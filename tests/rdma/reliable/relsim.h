@@ -14,8 +14,11 @@ enum { ENDS = 2, BUFFERS = 8, MOST_IN_NET = 1 << 15, MOST_DATAGRAM = 2048, MOST_
 
 struct datagram {
 	uint64_t at_ns, order; /* arrives at this time; equal times in this order */
-	unsigned to;
+	unsigned to, path;
 	uint32_t n_bytes;
+	bool write; /* an RDMA write of `bytes` to `address` */
+	uint32_t imm;
+	uint64_t address, key;
 	unsigned char bytes[MOST_DATAGRAM];
 };
 
@@ -35,6 +38,7 @@ struct end {
 	uint64_t paused_until_ns, failed_ns;
 	uint64_t timeouts_before; /* the network went silent */
 	bool failed;
+	bool closed[GPUL_REL_MAX_PATHS]; /* its queue pair is stopped */
 	gpul_rdma_failure why;
 };
 
@@ -43,8 +47,9 @@ struct net {
 	uint64_t delay_ns, jitter_ns, gap_ns; /* gap_ns: time that a datagram occupies a path */
 	bool dead[GPUL_REL_MAX_PATHS];
 	uint64_t free_ns[ENDS][GPUL_REL_MAX_PATHS];
-	uint64_t change_ns;   /* then a path dies or works again */
-	uint64_t all_dead_ns; /* from this time on nothing arrives; UINT64_MAX: never */
+	uint64_t last_ns[ENDS][GPUL_REL_MAX_PATHS]; /* arrival of the last datagram: with writes, a path keeps the order */
+	uint64_t change_ns;                         /* then a path dies or works again */
+	uint64_t all_dead_ns;                       /* from this time on nothing arrives; UINT64_MAX: never */
 };
 
 struct sim {

@@ -116,7 +116,8 @@ static void take_events(struct sim *s, unsigned e)
 			b->open = false;
 			end->n_arrived++;
 		} else {
-			if (!b->busy || b->message != v.id || b->open)
+			/* With writes, a message may be acknowledged while its report waits for a fence. */
+			if (!b->busy || b->message != v.id || (b->open && !s->o.writes))
 				sim_fail(s, "end %u: message %u is acknowledged, but has not arrived, or twice", e, (uint32_t)v.id);
 			b->busy = false;
 			end->n_acked++;
@@ -129,14 +130,21 @@ void end_receive(struct sim *s, const struct datagram *d)
 	struct end *end = &s->ends[d->to];
 	gpul_rel_chunk c;
 
-	if (end->failed)
+	if (end->failed || end->closed[d->path])
 		return;
-	if (!gpul_rel_receive(end->rel, s->now_ns, d->bytes, d->n_bytes, &c, &end->why)) {
+	if (d->write) {
+		c = (gpul_rel_chunk){ .place = true, .bytes = d->n_bytes, .address = d->address, .key = d->key };
+		place(s, d->to, &c, d->bytes); /* the NIC does this, whatever the state of the connection is */
+	}
+	if (d->write ? !gpul_rel_receive_write(end->rel, s->now_ns, d->path, d->imm, &end->why)
+		     : !gpul_rel_receive(end->rel, s->now_ns, d->bytes, d->n_bytes, &c, &end->why)) {
 		end->failed = true;
 		if (!s->hostile)
 			sim_fail(s, "end %u: %s", d->to, end->why.what);
 		return;
 	}
+	if (d->write)
+		return;
 	if (c.place && c.skip + c.bytes > d->n_bytes)
 		sim_fail(s, "end %u: a chunk of %u bytes in a datagram of %u", d->to, c.bytes, d->n_bytes);
 	else if (c.place)
@@ -157,6 +165,7 @@ void end_run(struct sim *s, unsigned e)
 	struct end *end = &s->ends[e];
 	gpul_rel_counters n;
 	gpul_rel_datagram d;
+	unsigned path;
 
 	if (end->failed || s->now_ns < end->paused_until_ns)
 		return;
@@ -174,6 +183,11 @@ void end_run(struct sim *s, unsigned e)
 		end->failed_ns = s->now_ns;
 		sim_trace(s, "end %u fails: %s", e, end->why.what);
 		return;
+	}
+	while (gpul_rel_path_to_close(end->rel, &path)) {
+		sim_trace(s, "end %u closes path %u", e, path);
+		end->closed[path] = true;
+		gpul_rel_path_closed(end->rel, path, s->now_ns);
 	}
 	while (gpul_rel_next(end->rel, s->now_ns, &d)) {
 		if (d.header_bytes + d.bytes > MOST_DATAGRAM)

@@ -15,6 +15,10 @@ void net_choose(struct sim *s)
 	n->delay_ns = 1000 + sim_below(s, 1000) * (sim_chance(s, 200) ? 20000ull : 100ull);
 	n->jitter_ns = sim_chance(s, 400) ? 1 + sim_below(s, (uint32_t)n->delay_ns) : 1;
 	n->gap_ns = sim_below(s, 2000);
+	if (s->o.writes) { /* a path then keeps the order, so that one late datagram delays the rest */
+		n->duplicate_permille = 0;
+		n->late_permille /= 30;
+	}
 	n->change_ns = sim_chance(s, 300) ? 0 : UINT64_MAX;
 	n->all_dead_ns = sim_chance(s, s->o.credit ? 300 : 100) ? n->delay_ns * (1 + sim_below(s, 60)) : UINT64_MAX;
 }
@@ -83,11 +87,21 @@ static void put_one(struct sim *s, unsigned from, const gpul_rel_datagram *g, ui
 		free(d);
 		return;
 	}
-	*d = (struct datagram){ .at_ns = at_ns, .order = s->order++, .to = !from, .n_bytes = g->header_bytes + g->bytes };
+	*d = (struct datagram){ .at_ns = at_ns,
+				.order = s->order++,
+				.to = !from,
+				.path = g->path,
+				.n_bytes = g->header_bytes + g->bytes,
+				.write = g->write,
+				.imm = g->imm,
+				.address = g->address,
+				.key = g->key };
 	memcpy(d->bytes, g->header, g->header_bytes);
 	if (g->bytes)
 		memcpy(d->bytes + g->header_bytes, (const void *)(uintptr_t)g->local, g->bytes);
-	if (s->hostile && sim_chance(s, 20))
+	if (s->hostile && sim_chance(s, 20) && g->write)
+		d->imm ^= 1u << sim_below(s, 32);
+	else if (s->hostile && sim_chance(s, 20))
 		forge(s, d, g->header_bytes);
 	push(s, d);
 }
@@ -100,13 +114,21 @@ void net_send(struct sim *s, unsigned from, const gpul_rel_datagram *g)
 	/* A datagram that is corrupted on its way is lost: the lower layer has a checksum. */
 	const bool lost = n->dead[g->path] || s->now_ns >= n->all_dead_ns || sim_chance(s, n->loss_permille);
 
-	sim_trace(s, "end %u sends %u + %u bytes on path %u%s", from, g->header_bytes, g->bytes, g->path, lost ? ": lost" : "");
+	sim_trace(s, "end %u %s %u + %u bytes on path %u%s", from, g->write ? "writes" : "sends", g->header_bytes, g->bytes, g->path,
+		  lost ? ": lost" : "");
+	if (s->ends[from].closed[g->path])
+		sim_fail(s, "end %u sends on path %u, which is closed", from, g->path);
 	if (lost)
 		return;
 	*free_ns = (*free_ns > s->now_ns ? *free_ns : s->now_ns) + n->gap_ns;
 	at_ns = *free_ns + n->delay_ns + sim_below(s, (uint32_t)n->jitter_ns);
 	if (sim_chance(s, n->late_permille))
 		at_ns += sim_below(s, (uint32_t)(n->delay_ns < 1000000 ? 20 * n->delay_ns : n->delay_ns));
+	if (s->o.writes && n->late_permille && at_ns > *free_ns + 2 * (n->delay_ns + n->jitter_ns))
+		at_ns += sim_below(s, 150000000);
+	if (s->o.writes && at_ns < n->last_ns[from][g->path])
+		at_ns = n->last_ns[from][g->path];
+	n->last_ns[from][g->path] = at_ns;
 	put_one(s, from, g, at_ns);
 	if (sim_chance(s, n->duplicate_permille))
 		put_one(s, from, g, at_ns + sim_below(s, 2000000));
