@@ -25,15 +25,19 @@ static void fill_defaults(gpul_rdma_desc *d)
 
 static gpul_status open_named(gpul_rdma *r, const char *name, gpul_error *err)
 {
-	static const gpul_rdma_backend *const backends[] = { &gpul_rdma_verbs, &gpul_rdma_libfabric, &gpul_rdma_udp };
+	static const gpul_rdma_backend *const backends[] = { &gpul_rdma_verbs, &gpul_rdma_libfabric, &gpul_rdma_udp,
+							     &gpul_rdma_verbs_reliable };
 
 	for (size_t i = 0; i < sizeof backends / sizeof backends[0]; i++) {
 		if (strcmp(backends[i]->name, name))
 			continue;
 		r->backend = backends[i];
+		if (r->backend == &gpul_rdma_verbs_reliable && r->desc.device.qp_type == GPUL_RDMA_RC)
+			r->desc.device.qp_type = GPUL_RDMA_UC;
 		return r->backend->open(&r->desc.device, &r->device, err);
 	}
-	return gpul_fail(err, GPUL_EINVAL, 0, "unknown backend '%.40s': expected verbs, libfabric, reliable-udp or auto", name);
+	return gpul_fail(err, GPUL_EINVAL, 0, "unknown backend '%.40s': expected verbs, libfabric, reliable-udp, reliable-verbs or auto",
+			 name);
 }
 
 /* Choose libfabric if the user gives a provider, and verbs if the user gives a device; else verbs if there is a usable NIC, else

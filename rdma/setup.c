@@ -50,7 +50,7 @@ gpul_status gpul_rdma_check_peer(const gpul_rdma *r, const gpul_rdma_hello *peer
 	if (peer->qp_type != own.qp_type)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
 				 "%s uses %s queue pairs, but this side uses %s: choose the same type on both sides", peer->host,
-				 peer->qp_type == GPUL_RDMA_UC ? "UC" : "RC", own.qp_type == GPUL_RDMA_UC ? "UC" : "RC");
+				 gpul_rdma_qp_name(peer->qp_type), gpul_rdma_qp_name(own.qp_type));
 	if (peer->flags != own.flags)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
 				 "%s %s and this side does not, or the reverse: choose the same provider and options on both sides",

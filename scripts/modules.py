@@ -38,7 +38,7 @@ SUBFOLDERS = {
     "nvidia":       ["", "nvrtc", "nvjitlink", "nvfatbin", "nvml", "ptxas", "calls", "redirect"],
     "nvidia/cudart": ["", "memory", "device", "stream", "graph"],
     "memalloc":     ["", "probe"],
-    "rdma":         ["protocol", "reliable", "backend", "oob", "nic", "gpu", "verbs", "ofi", "udp", "", "put"],
+    "rdma":         ["protocol", "reliable", "backend", "oob", "nic", "gpu", "verbs", "verbs_reliable", "ofi", "udp", "", "put"],
     "nccl":         ["net"],
     "comm":         ["bootstrap", "device", "net", "kernels", ""],
     "lab":          ["predict", "sparse", "netqueue"],

@@ -46,7 +46,7 @@ extern const char *const rdma_memory_names[RDMA_N_MEMORIES];
 /* clang-format off */
 enum {
 	RDMA_OPT_PORT, RDMA_OPT_BACKEND, RDMA_OPT_PROVIDER, RDMA_OPT_DEVICE, RDMA_OPT_GID, RDMA_OPT_TIMEOUT, RDMA_OPT_RETRY, RDMA_OPT_PATHS,
-	RDMA_OPT_UC, RDMA_OPT_LOSSLESS, RDMA_OPT_MEMORY, RDMA_OPT_GPU, RDMA_OPT_THREADS, RDMA_OPT_DRIVER, RDMA_OPT_JSON,
+	RDMA_OPT_QP, RDMA_OPT_UC, RDMA_OPT_LOSSLESS, RDMA_OPT_RELIABLE, RDMA_OPT_DATAGRAMS, RDMA_OPT_FLUSH_BY, RDMA_OPT_MEMORY, RDMA_OPT_GPU, RDMA_OPT_THREADS, RDMA_OPT_DRIVER, RDMA_OPT_JSON,
 	RDMA_N_COMMON_OPTS
 };
 /* clang-format on */
@@ -54,7 +54,8 @@ enum {
 #define RDMA_COMMON_OPTS \
 	[RDMA_OPT_PORT] = { "port", "N", "TCP port of the server (default: 18515)", NULL }, \
 	[RDMA_OPT_BACKEND] = { "backend", "NAME", \
-		"verbs, libfabric, reliable-udp, or auto (default): verbs if there is a usable NIC", "auto verbs libfabric reliable-udp" }, \
+		"verbs, libfabric, reliable-udp, reliable-verbs, or auto (default): verbs if there is a usable NIC", \
+		"auto verbs libfabric reliable-udp reliable-verbs" }, \
 	[RDMA_OPT_PROVIDER] = { "provider", "NAME", \
 		"libfabric's provider: tcp, shm, verbs, efa ... (selects libfabric); or reliable-udp: UDP sockets, whose lost datagrams are sent again", NULL }, \
 	[RDMA_OPT_DEVICE] = { "device", "NAME", "NIC, such as mlx5_0, or libfabric domain (default: chosen automatically)", NULL }, \
@@ -62,9 +63,14 @@ enum {
 	[RDMA_OPT_TIMEOUT] = { "timeout", "N", \
 		"verbs: wait 4.096 us x 2^N before a retransmission; N is 1 to 31 (default: 18)", NULL }, \
 	[RDMA_OPT_RETRY] = { "retry", "N", "verbs: number of retransmissions, 1 to 6 (default: 6)", NULL }, \
-	[RDMA_OPT_PATHS] = { "paths", "N", "reliable-udp: paths of a connection, 1 to 256; the smaller number of both ends (default: 8)", NULL }, \
-	[RDMA_OPT_UC] = { "uc", NULL, "verbs: unreliable connections (UC); the fabric must be lossless", NULL }, \
-	[RDMA_OPT_LOSSLESS] = { "lossless", NULL, "confirm that an Ethernet fabric loses no packets (for --uc)", NULL }, \
+	[RDMA_OPT_PATHS] = { "paths", "N", "paths of a reliable connection, the smaller number of both ends: 1 to 256, with --reliable 1 to 16 (default: 8)", NULL }, \
+	[RDMA_OPT_QP] = { "qp", "TYPE", "verbs: type of the queue pairs, rc (default), uc or ud", "rc uc ud" }, \
+	[RDMA_OPT_UC] = { "uc", NULL, "the same as --qp uc: unreliable connections; the fabric must be lossless, or give --reliable", NULL }, \
+	[RDMA_OPT_LOSSLESS] = { "lossless", NULL, "confirm that an Ethernet fabric loses no packets (for --qp uc)", NULL }, \
+	[RDMA_OPT_RELIABLE] = { "reliable", NULL, "verbs: send lost packets again, over several paths, for --qp uc (default) or ud", NULL }, \
+	[RDMA_OPT_DATAGRAMS] = { "datagrams", NULL, "verbs: send clear-to-send slots as datagrams (UD) instead of RDMA writes", NULL }, \
+	[RDMA_OPT_FLUSH_BY] = { "flush-by", "POLICY", \
+		"verbs: how data in GPU memory is made visible: auto (default), none, read, atomic (on a null MR) or cuda", "auto none read atomic cuda" }, \
 	[RDMA_OPT_MEMORY] = { "memory", "KIND", \
 		"memory that holds the messages: host (default), host-numa or device", "host host-numa device" }, \
 	[RDMA_OPT_GPU] = { "gpu", "N", "GPU for --memory host-numa and device, counted from 0 (default: 0)", NULL }, \

@@ -103,6 +103,40 @@ static gpul_status parse_memory(const struct cli_args *args, struct rdma_setup *
 	return st;
 }
 
+/* The type of the queue pairs, and whether a backend makes them reliable. */
+static gpul_status parse_queue_pairs(const struct cli_args *args, gpul_rdma_desc *out, gpul_error *err)
+{
+	const bool reliable = cli_value(args, RDMA_OPT_RELIABLE);
+	const char *qp = cli_value(args, RDMA_OPT_QP);
+
+	qp = qp ? qp : cli_value(args, RDMA_OPT_UC) || reliable ? "uc" : "rc";
+	if (strcmp(qp, "rc") && strcmp(qp, "uc") && strcmp(qp, "ud"))
+		return gpul_fail(err, GPUL_EINVAL, 0, "--qp must be rc, uc or ud, not '%s'", qp);
+	out->device.qp_type = !strcmp(qp, "ud") ? GPUL_RDMA_UD : !strcmp(qp, "uc") ? GPUL_RDMA_UC : GPUL_RDMA_RC;
+	if (!reliable)
+		return GPUL_OK;
+	if (out->device.qp_type == GPUL_RDMA_RC)
+		return gpul_fail(err, GPUL_EINVAL, 0, "--reliable is for --qp uc and ud: RC is reliable by itself");
+	if (out->backend && strcmp(out->backend, "verbs") && strcmp(out->backend, "reliable-verbs"))
+		return gpul_fail(err, GPUL_EINVAL, 0, "--reliable is for verbs, but the backend is %s", out->backend);
+	out->backend = "reliable-verbs";
+	return GPUL_OK;
+}
+
+static gpul_status parse_flush(const struct cli_args *args, gpul_rdma_flush *out, gpul_error *err)
+{
+	static const char *const names[] = { "auto", "none", "read", "atomic", "cuda" }; /* as enum gpul_rdma_flush */
+	const char *name = cli_value(args, RDMA_OPT_FLUSH_BY);
+	unsigned i = 0;
+
+	while (name && i < 5 && strcmp(name, names[i]) != 0)
+		i++;
+	if (i == 5)
+		return gpul_fail(err, GPUL_EINVAL, 0, "--flush-by must be auto, none, read, atomic or cuda, not '%s'", name);
+	*out = (gpul_rdma_flush)i;
+	return GPUL_OK;
+}
+
 gpul_status rdma_setup_parse(const struct cli_args *args, struct rdma_setup *out, gpul_error *err)
 {
 	gpul_rdma_device_desc *d = &out->rdma.device;
@@ -115,7 +149,7 @@ gpul_status rdma_setup_parse(const struct cli_args *args, struct rdma_setup *out
 				      .device = cli_value(args, RDMA_OPT_DEVICE),
 				      .provider = cli_value(args, RDMA_OPT_PROVIDER),
 				      .lossless = cli_value(args, RDMA_OPT_LOSSLESS),
-				      .qp_type = cli_value(args, RDMA_OPT_UC) ? GPUL_RDMA_UC : GPUL_RDMA_RC };
+				      .control_datagrams = cli_value(args, RDMA_OPT_DATAGRAMS) };
 	st = parse_unsigned("--port", cli_value(args, RDMA_OPT_PORT), 1, 65535, &out->port, err);
 	st = st ? st : parse_unsigned("--gid", cli_value(args, RDMA_OPT_GID), 0, 255, &gid, err);
 	st = st ? st : parse_unsigned("--timeout", cli_value(args, RDMA_OPT_TIMEOUT), 1, 31, &timeout, err);
@@ -123,6 +157,8 @@ gpul_status rdma_setup_parse(const struct cli_args *args, struct rdma_setup *out
 	st = st ? st : parse_unsigned("--paths", cli_value(args, RDMA_OPT_PATHS), 1, 256, &d->n_paths, err);
 	st = st ? st : parse_unsigned("--threads", cli_value(args, RDMA_OPT_THREADS), 1, RDMA_MOST_THREADS, &out->n_threads, err);
 	st = st ? st : devices_arg_backend(cli_value(args, RDMA_OPT_BACKEND), d->provider, &out->rdma.backend, err);
+	st = st ? st : parse_queue_pairs(args, &out->rdma, err);
+	st = st ? st : parse_flush(args, &d->flush, err);
 	st = st ? st : parse_memory(args, out, err);
 	if (cli_value(args, RDMA_OPT_GID))
 		d->gid_index = (int)gid;

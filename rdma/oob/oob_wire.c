@@ -116,7 +116,7 @@ static gpul_status check_hello(const char *type, gpul_rdma_hello *h, gpul_error 
 		  h->stripe_bytes >= GPUL_RDMA_STRIPE_ALIGN && h->stripe_bytes <= GPUL_RDMA_MAX_SEGMENT &&
 			  h->stripe_bytes % GPUL_RDMA_STRIPE_ALIGN == 0 },
 		{ "the striping mode", h->striping, h->striping <= GPUL_RDMA_ROUND_ROBIN },
-		{ "the type of queue pairs", h->qp_type, h->qp_type <= GPUL_RDMA_UC },
+		{ "the type of queue pairs", h->qp_type, h->qp_type <= GPUL_RDMA_UD },
 		{ "a flag", h->flags, h->flags <= (GPUL_RDMA_HELLO_ORDERED | GPUL_RDMA_HELLO_CONTROL_DATAGRAMS) },
 		{ "the time-out of a silent peer", h->lease_ms, h->lease_ms >= 10 && h->lease_ms <= HOUR_MS },
 		{ "the time to notice a dead peer", h->notice_ms, h->notice_ms <= 24 * HOUR_MS },

@@ -19,6 +19,7 @@ typedef struct gpul_rel_memory {
 	struct gpul_rel_range *ranges[GPUL_REL_HASH];
 } gpul_rel_memory;
 
+/* Both calls are the owner's: no other thread uses the table then. */
 void gpul_rel_memory_create(gpul_rel_memory *m);
 /* All ranges must have been removed. */
 void gpul_rel_memory_destroy(gpul_rel_memory *m);

@@ -72,7 +72,7 @@ static int find_bad_byte(const unsigned char *from, size_t n_bytes)
 		return 6;
 	if (from[7] < IBV_MTU_256 || from[7] > IBV_MTU_4096)
 		return 7;
-	if (from[8] > GPUL_RDMA_UC)
+	if (from[8] > GPUL_RDMA_UD)
 		return 8;
 	if (from[9] < 1 || from[9] > GPUL_RDMA_MAX_QPS || n_bytes != HEADER_BYTES + from[9] * (size_t)QP_BYTES)
 		return 9;

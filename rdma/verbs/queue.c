@@ -44,7 +44,7 @@ gpul_status gpul_verbs_queue_create(gpul_verbs_path *p, gpul_verbs_queue *q, enu
 		.qp_type = type,
 		.cap = { .max_send_wr = depth,
 			 .max_recv_wr = n_recvs,
-			 .max_send_sge = 1,
+			 .max_send_sge = type == IBV_QPT_UD ? 2 : 1, /* a header and its data */
 			 .max_recv_sge = 1,
 			 .max_inline_data = p->d->info.inline_bytes },
 	};

@@ -27,6 +27,8 @@ static gpul_status check_wishes(const gpul_rdma_device_desc *desc, gpul_error *e
 		if (wishes[i].value < wishes[i].least || wishes[i].value > wishes[i].most)
 			return gpul_fail(err, GPUL_EINVAL, wishes[i].value, "%s %d is out of range: %d to %d", wishes[i].what,
 					 wishes[i].value, wishes[i].least, wishes[i].most);
+	if (desc->qp_type == GPUL_RDMA_UD)
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "UD has no RDMA writes: use it with the backend reliable-verbs (--reliable)");
 	if (desc->mtu && (desc->mtu < 256 || desc->mtu > 4096 || desc->mtu & (desc->mtu - 1)))
 		return gpul_fail(err, GPUL_EINVAL, desc->mtu, "MTU %d is not 256, 512, 1024, 2048 or 4096", desc->mtu);
 	return GPUL_OK;

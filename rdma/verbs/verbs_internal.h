@@ -139,6 +139,10 @@ typedef struct gpul_verbs_remote {
 /* Move a queue pair from state INIT to RTS (ready to send). */
 gpul_status gpul_verbs_queue_connect(gpul_verbs_path *p, gpul_verbs_queue *q, enum ibv_qp_type type, const gpul_verbs_remote *to,
 				     gpul_error *err);
+/* Stop a queue pair.  In state ERR it accepts no packets, but the data of a packet that is arriving might still be written.  The
+ * transition to RESET waits for that: a NIC's driver stops the queue in the hardware, and rxe disables its tasks.  (On rxe,
+ * tests/rdma/verbs/device_faults.c has observed no such packet even in state ERR.) */
+void gpul_verbs_queue_stop(gpul_verbs_path *p, struct ibv_qp *qp);
 void gpul_verbs_address(const gpul_verbs_device *d, const gpul_verbs_remote *to, struct ibv_ah_attr *out);
 
 /* ---- description.c: what the peer needs to connect --------------------------------------------------------------------- */
@@ -166,6 +170,16 @@ size_t gpul_verbs_description_write(const gpul_verbs_description *in, unsigned c
  * Errors  GPUL_EFORMAT native = byte offset
  * Source  drawn in description.c */
 gpul_status gpul_verbs_description_read(const unsigned char *from, size_t n_bytes, gpul_verbs_description *out, gpul_error *err);
+
+/* ---- verbs_path.c: descriptions --------------------------------------------------------------------------------------- */
+
+/* Fill in what does not depend on queue pairs. */
+void gpul_verbs_describe_port(const gpul_verbs_device *d, gpul_verbs_description *out);
+/* Check that both descriptions are of the same kind of path. */
+gpul_status gpul_verbs_check_peer(const gpul_verbs_device *d, const gpul_verbs_description *mine, const gpul_verbs_description *peer,
+				  gpul_error *err);
+/* The address of a peer; the caller fills in qpn and psn. */
+gpul_verbs_remote gpul_verbs_remote_of(const gpul_verbs_device *d, const gpul_verbs_description *peer);
 
 /* ---- the functions of the table; contracts in backend.h ------------------------------------------------------------- */
 

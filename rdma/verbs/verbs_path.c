@@ -136,36 +136,46 @@ static bool needs_global(const gpul_verbs_device *d)
 	return d->ethernet || !d->port_attr.lid || d->port_attr.flags & 1 /* IBV_QPF_GRH_REQUIRED */;
 }
 
-size_t gpul_verbs_describe(void *path, unsigned char out[GPUL_RDMA_MAX_DESCRIPTION])
+void gpul_verbs_describe_port(const gpul_verbs_device *d, gpul_verbs_description *out)
 {
-	const gpul_verbs_path *p = path;
-	const gpul_verbs_device *d = p->d;
-	const gpul_verbs_queue *datagrams = &p->datagrams.queue;
-	gpul_verbs_description own = {
+	*out = (gpul_verbs_description){
 		.link_layer = d->ethernet ? IBV_LINK_LAYER_ETHERNET : IBV_LINK_LAYER_INFINIBAND,
 		.gid_type = (uint8_t)d->gid.gid_type,
 		.mtu = (uint8_t)d->mtu,
-		.qp_type = d->uc ? GPUL_RDMA_UC : GPUL_RDMA_RC,
-		.n_qps = (uint8_t)p->n_qps,
 		.lid = d->ethernet ? 0 : d->port_attr.lid,
 		.gid = d->gid.gid,
-		.flags = (uint8_t)((datagrams->qp ? GPUL_VERBS_DATAGRAM_FLAG : 0) | (needs_global(d) ? GPUL_VERBS_GLOBAL_FLAG : 0)),
-		.datagram_qpn = datagrams->qp ? datagrams->qp->qp_num : 0,
-		.datagram_qkey = p->datagrams.qkey,
+		.flags = needs_global(d) ? GPUL_VERBS_GLOBAL_FLAG : 0,
 	};
+}
 
+static void describe_path(const gpul_verbs_path *p, gpul_verbs_description *out)
+{
+	const gpul_verbs_queue *datagrams = &p->datagrams.queue;
+
+	gpul_verbs_describe_port(p->d, out);
+	out->qp_type = p->d->uc ? GPUL_RDMA_UC : GPUL_RDMA_RC;
+	out->n_qps = (uint8_t)p->n_qps;
+	out->flags |= datagrams->qp ? GPUL_VERBS_DATAGRAM_FLAG : 0;
+	out->datagram_qpn = datagrams->qp ? datagrams->qp->qp_num : 0;
+	out->datagram_qkey = p->datagrams.qkey;
 	for (unsigned i = 0; i < p->n_qps; i++) {
-		own.qps[i].qpn = p->queues[i].qp->qp_num;
-		own.qps[i].psn = p->queues[i].psn;
+		out->qps[i].qpn = p->queues[i].qp->qp_num;
+		out->qps[i].psn = p->queues[i].psn;
 	}
+}
+
+size_t gpul_verbs_describe(void *path, unsigned char out[GPUL_RDMA_MAX_DESCRIPTION])
+{
+	gpul_verbs_description own;
+
+	describe_path(path, &own);
 	return gpul_verbs_description_write(&own, out);
 }
 
-/* Check that both descriptions are of the same kind of path. */
-static gpul_status check_peer(const gpul_verbs_path *p, const gpul_verbs_description *peer, gpul_error *err)
+gpul_status gpul_verbs_check_peer(const gpul_verbs_device *d, const gpul_verbs_description *mine, const gpul_verbs_description *peer,
+				  gpul_error *err)
 {
 	static const char *const layers[] = { "unknown", "InfiniBand", "Ethernet" };
-	const gpul_verbs_device *d = p->d;
 	char own[GPUL_VERBS_GID_TEXT], other[GPUL_VERBS_GID_TEXT];
 
 	gpul_verbs_gid_text(&d->gid.gid, own);
@@ -184,13 +194,12 @@ static gpul_status check_peer(const gpul_verbs_path *p, const gpul_verbs_descrip
 				 "one of the peer's GID %s and this side's GID %s is IPv4, the other IPv6: choose GID indexes of "
 				 "the same kind",
 				 other, own);
-	if (peer->qp_type != (d->uc ? GPUL_RDMA_UC : GPUL_RDMA_RC) || peer->n_qps != p->n_qps ||
-	    (peer->datagram_qpn != 0) != (p->datagrams.queue.qp != NULL))
+	if (peer->qp_type != mine->qp_type || peer->n_qps != mine->n_qps || (peer->datagram_qpn != 0) != (mine->datagram_qpn != 0))
 		return gpul_fail(err, GPUL_EINVAL, 0,
 				 "the peer has %u %s queue pairs%s, but this side has %u %s queue pairs%s: use the same options "
 				 "on both sides",
-				 peer->n_qps, peer->qp_type == GPUL_RDMA_UC ? "UC" : "RC", peer->datagram_qpn ? " and datagrams" : "",
-				 p->n_qps, d->uc ? "UC" : "RC", p->datagrams.queue.qp ? " and datagrams" : "");
+				 peer->n_qps, gpul_rdma_qp_name(peer->qp_type), peer->datagram_qpn ? " and datagrams" : "", mine->n_qps,
+				 gpul_rdma_qp_name(mine->qp_type), mine->datagram_qpn ? " and datagrams" : "");
 	return GPUL_OK;
 }
 
@@ -203,24 +212,30 @@ static void log_gids(const gpul_verbs_device *d)
 	free(entries);
 }
 
+gpul_verbs_remote gpul_verbs_remote_of(const gpul_verbs_device *d, const gpul_verbs_description *peer)
+{
+	return (gpul_verbs_remote){
+		.lid = peer->lid,
+		.gid = peer->gid,
+		.mtu = peer->mtu < d->mtu ? (enum ibv_mtu)peer->mtu : d->mtu,
+		.global = needs_global(d) || peer->flags & GPUL_VERBS_GLOBAL_FLAG ||
+			  peer->gid.global.subnet_prefix != d->gid.gid.global.subnet_prefix,
+	};
+}
+
 gpul_status gpul_verbs_connect(void *path, const unsigned char *description, size_t n_bytes, gpul_error *err)
 {
 	gpul_verbs_path *p = path;
-	gpul_verbs_description peer;
+	gpul_verbs_description own, peer;
 	gpul_verbs_remote to;
 	gpul_status st = gpul_verbs_description_read(description, n_bytes, &peer, err);
 
+	describe_path(p, &own);
 	if (!st)
-		st = check_peer(p, &peer, err);
+		st = gpul_verbs_check_peer(p->d, &own, &peer, err);
 	if (st)
 		return st;
-	to = (gpul_verbs_remote){
-		.lid = peer.lid,
-		.gid = peer.gid,
-		.mtu = peer.mtu < p->d->mtu ? (enum ibv_mtu)peer.mtu : p->d->mtu,
-		.global = needs_global(p->d) || peer.flags & GPUL_VERBS_GLOBAL_FLAG ||
-			  peer.gid.global.subnet_prefix != p->d->gid.gid.global.subnet_prefix,
-	};
+	to = gpul_verbs_remote_of(p->d, &peer);
 	for (unsigned i = 0; i < p->n_qps && !st; i++) {
 		to.qpn = peer.qps[i].qpn;
 		to.psn = peer.qps[i].psn;
@@ -233,10 +248,7 @@ gpul_status gpul_verbs_connect(void *path, const unsigned char *description, siz
 	return st;
 }
 
-/* Stop a queue pair.  In state ERR it accepts no packets, but the data of a packet that is arriving might still be written.  The
- * transition to RESET waits for that: a NIC's driver stops the queue in the hardware, and rxe disables its tasks.  (On rxe,
- * tests/rdma/verbs/device_faults.c has observed no such packet even in state ERR.) */
-static void stop_queue(gpul_verbs_path *p, struct ibv_qp *qp)
+void gpul_verbs_queue_stop(gpul_verbs_path *p, struct ibv_qp *qp)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 
@@ -252,11 +264,11 @@ void gpul_verbs_break(void *path)
 	atomic_store(&p->broken, true); /* set before the mutex is locked, so that post and poll stop taking the mutex */
 	pthread_mutex_lock(&p->lock);
 	for (unsigned i = 0; i < p->n_qps; i++)
-		stop_queue(p, p->queues[i].qp);
+		gpul_verbs_queue_stop(p, p->queues[i].qp);
 	if (p->loop.qp)
-		stop_queue(p, p->loop.qp);
+		gpul_verbs_queue_stop(p, p->loop.qp);
 	if (p->datagrams.queue.qp)
-		stop_queue(p, p->datagrams.queue.qp);
+		gpul_verbs_queue_stop(p, p->datagrams.queue.qp);
 	pthread_mutex_unlock(&p->lock);
 }
 

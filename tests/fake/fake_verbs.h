@@ -22,10 +22,12 @@ typedef struct fake_verbs_behaviour {
 	struct ibv_port_attr ports[FAKE_VERBS_PORTS];
 	struct ibv_gid_entry gids[FAKE_VERBS_GIDS];
 	unsigned n_gids;
-	uint32_t max_inline; /* bytes; default 64 */
-	bool no_null_mr;     /* true: ibv_alloc_null_mr() is missing, as with rxe */
-	bool no_dmabuf;      /* default true, as rxe */
-	bool deaf;           /* posts are accepted, but have no effect, as if the peer's machine were dead */
+	uint32_t max_inline;    /* bytes; default 64 */
+	bool no_null_mr;        /* true: ibv_alloc_null_mr() is missing, as with rxe */
+	bool no_dmabuf;         /* default true, as rxe */
+	unsigned loss_permille; /* messages of UC and UD queue pairs that get lost */
+	unsigned every_path;    /* 0, or: only queue pairs whose number is not a multiple of this deliver messages of UC and UD */
+	bool deaf;              /* posts are accepted, but have no effect, as if the peer's machine were dead */
 } fake_verbs_behaviour;
 
 /* Reset: the fail_at-th call (1 = first) fails with ENOMEM; 0: no call fails.  Returns the table. */

@@ -156,28 +156,49 @@ static enum ibv_wc_status do_swap(struct fake_qp *peer, const struct ibv_send_wr
 	return IBV_WC_SUCCESS;
 }
 
-/* Send a datagram, which is lost if the other end does not expect it. */
-static void do_datagram(const struct fake_qp *q, const struct ibv_send_wr *wr, const struct ibv_sge *from)
+/* Whether the network loses the next message of a UC or UD queue pair. */
+static bool is_lost(const struct fake_qp *q)
 {
-	struct fake_qp *peer = fake_qp_find(wr->wr.ud.remote_qpn);
+	static uint64_t random = 1;
+	const fake_verbs_behaviour *b = fake_verbs_behave();
+
+	random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+	return (q->qp.qp_type == IBV_QPT_UC || q->qp.qp_type == IBV_QPT_UD) &&
+	       ((random >> 33) % 1000 < b->loss_permille || (b->every_path && q->qp.qp_num % b->every_path == 0));
+}
+
+/* Deliver a SEND of one or two pieces into the next receive of the peer; it is lost if the peer does not expect it. */
+static void do_send(const struct fake_qp *q, struct fake_qp *peer, const struct ibv_send_wr *wr)
+{
+	const uint32_t skip = q->qp.qp_type == IBV_QPT_UD ? 40 : 0;
+	uint32_t n_bytes = skip;
 	struct fake_recv *r;
 
-	if (!peer || peer->qp.qp_type != IBV_QPT_UD || (peer->qp.state != IBV_QPS_RTR && peer->qp.state != IBV_QPS_RTS) ||
-	    peer->attr.qkey != wr->wr.ud.remote_qkey || peer->recvs_tail == peer->recvs_head)
+	for (int i = 0; i < wr->num_sge; i++)
+		n_bytes += wr->sg_list[i].length;
+	if (!peer || (peer->qp.state != IBV_QPS_RTR && peer->qp.state != IBV_QPS_RTS) || peer->recvs_tail == peer->recvs_head)
 		return;
 	r = &peer->recvs[peer->recvs_tail++ % peer->cap.max_recv_wr];
-	if (r->num_sge != 1 || r->sge.length < from->length + 40 ||
-	    !find_mr(r->sge.lkey, r->sge.addr, r->sge.length, IBV_ACCESS_LOCAL_WRITE))
+	if (r->num_sge != 1 || r->sge.length < n_bytes || !find_mr(r->sge.lkey, r->sge.addr, r->sge.length, IBV_ACCESS_LOCAL_WRITE))
 		return;
-	memset((void *)(uintptr_t)r->sge.addr, 0x60, 40);
-	copy(r->sge.addr + 40, from->addr, from->length);
+	memset((void *)(uintptr_t)r->sge.addr, 0x60, skip);
+	n_bytes = skip;
+	for (int i = 0; i < wr->num_sge; n_bytes += wr->sg_list[i++].length)
+		copy(r->sge.addr + n_bytes, wr->sg_list[i].addr, wr->sg_list[i].length);
 	complete(peer, peer->qp.recv_cq,
 		 (struct ibv_wc){ .wr_id = r->wr_id,
 				  .opcode = IBV_WC_RECV,
-				  .byte_len = from->length + 40,
+				  .byte_len = n_bytes,
 				  .src_qp = q->qp.qp_num,
-				  .wc_flags = IBV_WC_GRH },
+				  .wc_flags = skip ? IBV_WC_GRH : 0 },
 		 0);
+}
+
+static struct fake_qp *find_datagram_peer(const struct ibv_send_wr *wr)
+{
+	struct fake_qp *peer = fake_qp_find(wr->wr.ud.remote_qpn);
+
+	return peer && peer->qp.qp_type == IBV_QPT_UD && peer->attr.qkey == wr->wr.ud.remote_qkey ? peer : NULL;
 }
 
 static enum ibv_wc_status execute(struct fake_qp *q, const struct ibv_send_wr *wr)
@@ -187,16 +208,18 @@ static enum ibv_wc_status execute(struct fake_qp *q, const struct ibv_send_wr *w
 	struct fake_mr *local = NULL;
 	struct fake_qp *peer;
 
-	if (piece->length && !(wr->send_flags & IBV_SEND_INLINE)) {
-		local = find_mr(piece->lkey, piece->addr, piece->length, 0);
-		if (!local)
+	for (int i = 0; i < wr->num_sge && !(wr->send_flags & IBV_SEND_INLINE); i++) {
+		local = find_mr(wr->sg_list[i].lkey, wr->sg_list[i].addr, wr->sg_list[i].length, 0);
+		if (!local && wr->sg_list[i].length)
 			return IBV_WC_LOC_PROT_ERR;
 	}
+	if (is_lost(q))
+		return IBV_WC_SUCCESS;
+	peer = q->qp.qp_type == IBV_QPT_UD ? find_datagram_peer(wr) : find_peer(q);
 	if (wr->opcode == IBV_WR_SEND) {
-		do_datagram(q, wr, piece);
+		do_send(q, peer, wr);
 		return IBV_WC_SUCCESS;
 	}
-	peer = find_peer(q);
 	if (!peer)
 		return q->qp.qp_type == IBV_QPT_UC ? IBV_WC_SUCCESS : IBV_WC_RETRY_EXC_ERR;
 	switch ((int)wr->opcode) {
@@ -231,7 +254,8 @@ static int post_one(struct fake_qp *q, const struct ibv_send_wr *wr)
 		return EINVAL;
 	if (q->used == q->cap.max_send_wr)
 		return ENOMEM;
-	if (wr->num_sge > 1 || (wr->send_flags & IBV_SEND_INLINE && wr->num_sge && wr->sg_list->length > q->cap.max_inline_data))
+	if (wr->num_sge > (q->qp.qp_type == IBV_QPT_UD ? 2 : 1) ||
+	    (wr->send_flags & IBV_SEND_INLINE && wr->num_sge && wr->sg_list->length > q->cap.max_inline_data))
 		return EINVAL;
 	q->used++;
 	if (fake_verbs_behave()->deaf) {

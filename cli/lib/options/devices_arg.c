@@ -68,14 +68,15 @@ void devices_arg_close(struct devices_arg *d)
 
 gpul_status devices_arg_backend(const char *backend, const char *provider, const char **out, gpul_error *err)
 {
-	static const char *const names[] = { "auto", "verbs", "libfabric", "reliable-udp" };
+	static const char *const names[] = { "auto", "verbs", "libfabric", "reliable-udp", "reliable-verbs" };
 	const char *of_provider = !provider ? NULL : strcmp(provider, "reliable-udp") ? "libfabric" : "reliable-udp";
 	unsigned i = 0;
 
-	while (backend && i < 4 && strcmp(backend, names[i]) != 0)
+	while (backend && i < 5 && strcmp(backend, names[i]) != 0)
 		i++;
-	if (i == 4)
-		return gpul_fail(err, GPUL_EINVAL, 0, "--backend must be auto, verbs, libfabric or reliable-udp, not '%s'", backend);
+	if (i == 5)
+		return gpul_fail(err, GPUL_EINVAL, 0, "--backend must be auto, verbs, libfabric, reliable-udp or reliable-verbs, not '%s'",
+				 backend);
 	if (of_provider && i && strcmp(of_provider, names[i]) != 0)
 		return gpul_fail(err, GPUL_EINVAL, 0, "--provider %s selects %s, but --backend is %s", provider, of_provider, names[i]);
 	*out = of_provider ? of_provider : i ? names[i] : NULL;

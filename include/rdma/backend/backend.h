@@ -19,26 +19,27 @@ extern "C" {
 #endif
 
 /* clang-format off */
-typedef enum gpul_rdma_qp_type { GPUL_RDMA_RC, GPUL_RDMA_UC } gpul_rdma_qp_type;
+typedef enum gpul_rdma_qp_type { GPUL_RDMA_RC, GPUL_RDMA_UC, GPUL_RDMA_UD } gpul_rdma_qp_type;
 typedef enum gpul_rdma_flush { GPUL_RDMA_FLUSH_AUTO, GPUL_RDMA_FLUSH_NONE, GPUL_RDMA_FLUSH_READ, GPUL_RDMA_FLUSH_ATOMIC,
 			       GPUL_RDMA_FLUSH_CUDA } gpul_rdma_flush;
 /* clang-format on */
 
 /* Options of the user.  Defaults: -1 for gpu and gid_index, 0 or NULL in every other field. */
 typedef struct gpul_rdma_device_desc {
-	const gpul_driver *drv; /* needed for GPU memory; NULL: host memory only */
-	int gpu;                /* the NIC is chosen by its PCIe distance from this GPU; -1: any NIC */
-	const char *provider;   /* libfabric: "tcp", "shm", "verbs", "efa" ...; NULL: tcp */
-	const char *device;     /* verbs: "mlx5_0"; libfabric: a domain name; NULL: the backend chooses */
-	int port;               /* for verbs: number of the port; 0: the first active port */
-	int gid_index;          /* for verbs: index of the GID; -1: the backend chooses */
-	int mtu;                /* verbs: 256 ... 4096 bytes; 0: the port's active MTU */
-	int timeout, retry;     /* verbs: 4.096 us * 2^timeout before a retry, and the number of retries (at most 6); 0: 18 and 6 */
-	int traffic_class;      /* RoCE traffic class: DSCP << 2; 0: none */
-	unsigned n_paths;       /* reliable-udp: paths of a connection, at most 256; the smaller number of both ends; 0: 8 */
-	gpul_rdma_qp_type qp_type;
-	bool lossless;          /* the user asserts that the fabric loses no packets; required for UC over Ethernet */
-	bool control_datagrams; /* send slots as UD datagrams instead of RDMA writes */
+	const gpul_driver *drv;    /* needed for GPU memory; NULL: host memory only */
+	int gpu;                   /* the NIC is chosen by its PCIe distance from this GPU; -1: any NIC */
+	const char *provider;      /* libfabric: "tcp", "shm", "verbs", "efa" ...; NULL: tcp */
+	const char *device;        /* verbs: "mlx5_0"; libfabric: a domain name; NULL: the backend chooses */
+	int port;                  /* for verbs: number of the port; 0: the first active port */
+	int gid_index;             /* for verbs: index of the GID; -1: the backend chooses */
+	int mtu;                   /* verbs: 256 ... 4096 bytes; 0: the port's active MTU */
+	int timeout, retry;        /* verbs: 4.096 us * 2^timeout before a retry, and the number of retries (at most 6); 0: 18 and 6 */
+	int traffic_class;         /* RoCE traffic class: DSCP << 2; 0: none */
+	unsigned n_paths;          /* paths of a connection, the smaller number of both ends; reliable-udp: at most 256; reliable-verbs: at
+				 * most GPUL_RDMA_MAX_QPS; 0: 8 */
+	gpul_rdma_qp_type qp_type; /* verbs: RC or UC; reliable-verbs: UC, which is also the meaning of RC there, or UD */
+	bool lossless;             /* the user asserts that the fabric loses no packets; required for UC over Ethernet */
+	bool control_datagrams;    /* send slots as UD datagrams instead of RDMA writes */
 	gpul_rdma_flush flush;
 } gpul_rdma_device_desc;
 
@@ -58,6 +59,12 @@ typedef struct gpul_rdma_device_info {
 	char flush[32];     /* how FLUSH is done: "read on a loop-back QP", ... */
 } gpul_rdma_device_info;
 
+/* Return "RC", "UC" or "UD". */
+static inline const char *gpul_rdma_qp_name(unsigned type)
+{
+	return type == GPUL_RDMA_UD ? "UD" : type == GPUL_RDMA_UC ? "UC" : "RC";
+}
+
 /* limit of the bytes that describe() writes */
 enum { GPUL_RDMA_MAX_DESCRIPTION = 1024 };
 
@@ -76,7 +83,7 @@ typedef struct gpul_rdma_backend gpul_rdma_backend;
 /* The functions.  A device's functions may be called by any thread; a path belongs to one thread at a time.  Functions
  * that return a gpul_status explain a failure in the last argument; on failure, outputs are untouched. */
 struct gpul_rdma_backend {
-	const char *name; /* the name for --provider: "verbs", "libfabric", "reliable-udp" */
+	const char *name; /* the name for --backend: "verbs", "libfabric", "reliable-udp", "reliable-verbs" */
 
 	gpul_status (*open)(const gpul_rdma_device_desc *desc, void **device, gpul_error *err);
 	void (*close)(void *device);
@@ -113,7 +120,7 @@ struct gpul_rdma_backend {
 	bool (*async_read)(void *device, gpul_rdma_failure *why);
 };
 
-extern const gpul_rdma_backend gpul_rdma_verbs, gpul_rdma_libfabric, gpul_rdma_udp;
+extern const gpul_rdma_backend gpul_rdma_verbs, gpul_rdma_libfabric, gpul_rdma_udp, gpul_rdma_verbs_reliable;
 
 #ifdef __cplusplus
 }

@@ -236,7 +236,11 @@ print([sum(e.get("event") == w for e in j) for w in ("READY", "SERVING", "ENDED"
 	fails 2 "--qps must be" rdma bench --qps 17
 	fails 2 "--segment must be a multiple of 128" rdma bench --segment 5000
 	fails 2 "--stripe must be split or round-robin" rdma bench --stripe x
-	fails 2 "--backend must be auto, verbs, libfabric or reliable-udp" rdma bench --backend x
+	fails 2 "--backend must be auto, verbs, libfabric, reliable-udp or reliable-verbs" rdma bench --backend x
+	fails 2 "--qp must be rc, uc or ud" rdma bench --qp x
+	fails 2 "--reliable is for --qp uc and ud" rdma bench --qp rc --reliable
+	fails 2 "--reliable is for verbs, but the backend is libfabric" rdma bench --provider tcp --reliable
+	fails 2 "--flush-by must be auto, none, read, atomic or cuda" rdma bench --flush-by x
 	fails 2 "--provider tcp selects libfabric, but --backend is verbs" rdma serve --backend verbs --provider tcp
 	fails 2 "--memory must be host, host-numa or device" rdma serve --memory pinned
 	fails 2 "--gpu must be one number" rdma bench --gpu 0,1

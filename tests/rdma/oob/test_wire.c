@@ -105,7 +105,7 @@ static void refuses_each_wrong_field_of_a_hello(void **state)
 	assert_non_null(strstr(REASON(stripe_bytes, 200), "the stripe size"));
 	assert_non_null(strstr(REASON(stripe_bytes, 1u << 31), "the stripe size"));
 	assert_non_null(strstr(REASON(striping, 2), "the striping mode"));
-	assert_non_null(strstr(REASON(qp_type, 2), "the type of queue pairs"));
+	assert_non_null(strstr(REASON(qp_type, 3), "the type of queue pairs"));
 	assert_non_null(strstr(REASON(flags, 4), "a flag"));
 	assert_non_null(strstr(REASON(lease_ms, 9), "the time-out of a silent peer"));
 	assert_non_null(strstr(REASON(lease_ms, UINT32_MAX), "the time-out of a silent peer"));

@@ -6,6 +6,8 @@
 
 #include "core/clock.h"
 
+const gpul_rdma_backend *end_backend = &gpul_rdma_verbs;
+
 gpul_rdma_device_desc plain_desc(void)
 {
 	return (gpul_rdma_device_desc){ .gpu = -1, .gid_index = -1 };
@@ -16,15 +18,15 @@ gpul_status end_open(struct end *e, const gpul_rdma_device_desc *desc, unsigned 
 	gpul_status st;
 
 	*e = (struct end){ .memory = calloc(1, END_BYTES) };
-	st = gpul_rdma_verbs.open(desc, &e->device, err);
+	st = end_backend->open(desc, &e->device, err);
 	if (!st)
-		st = gpul_rdma_verbs.reg(
+		st = end_backend->reg(
 			e->device,
 			&(gpul_rdma_memory){
 				.at = (uintptr_t)e->memory, .bytes = END_BYTES, .dmabuf_fd = -1, .flushed = true, .relaxed = true },
 			&e->piece, &e->token, err);
 	if (!st)
-		st = gpul_rdma_verbs.create_path(e->device, n_qps, END_DEPTH, END_RECVS, NULL, &e->path, err);
+		st = end_backend->create_path(e->device, n_qps, END_DEPTH, END_RECVS, NULL, &e->path, err);
 	if (st)
 		end_close(e);
 	return st;
@@ -33,11 +35,11 @@ gpul_status end_open(struct end *e, const gpul_rdma_device_desc *desc, unsigned 
 void end_close(struct end *e)
 {
 	if (e->path)
-		gpul_rdma_verbs.destroy_path(e->path);
+		end_backend->destroy_path(e->path);
 	if (e->token)
-		gpul_rdma_verbs.dereg(e->device, e->token);
+		end_backend->dereg(e->device, e->token);
 	if (e->device)
-		gpul_rdma_verbs.close(e->device);
+		end_backend->close(e->device);
 	free(e->memory);
 	*e = (struct end){ 0 };
 }
@@ -45,10 +47,10 @@ void end_close(struct end *e)
 gpul_status ends_connect(struct end *a, struct end *b, gpul_error *err)
 {
 	unsigned char of_a[GPUL_RDMA_MAX_DESCRIPTION], of_b[GPUL_RDMA_MAX_DESCRIPTION];
-	const size_t a_bytes = gpul_rdma_verbs.describe(a->path, of_a), b_bytes = gpul_rdma_verbs.describe(b->path, of_b);
-	const gpul_status st = gpul_rdma_verbs.connect_path(b->path, of_a, a_bytes, err);
+	const size_t a_bytes = end_backend->describe(a->path, of_a), b_bytes = end_backend->describe(b->path, of_b);
+	const gpul_status st = end_backend->connect_path(b->path, of_a, a_bytes, err);
 
-	return st ? st : gpul_rdma_verbs.connect_path(a->path, of_b, b_bytes, err);
+	return st ? st : end_backend->connect_path(a->path, of_b, b_bytes, err);
 }
 
 void ends_open(struct end *a, struct end *b, const gpul_rdma_device_desc *desc, unsigned n_qps)
@@ -64,7 +66,7 @@ void post_all(struct end *e, const gpul_rdma_op *ops, unsigned n)
 	gpul_rdma_failure why = { 0 };
 	unsigned n_posted = 0;
 
-	if (gpul_rdma_verbs.post(e->path, ops, n, &n_posted, &why))
+	if (end_backend->post(e->path, ops, n, &n_posted, &why))
 		fail_msg("%s: %s", why.call, why.what);
 	assert_int_equal(n_posted, n);
 }
@@ -74,7 +76,7 @@ unsigned poll_once(struct end *e, gpul_rdma_event *events, unsigned max)
 	gpul_rdma_failure why = { 0 };
 	unsigned n = 0;
 
-	if (gpul_rdma_verbs.poll(e->path, events, max, &n, &why))
+	if (end_backend->poll(e->path, events, max, &n, &why))
 		fail_msg("%s: %s", why.call, why.what);
 	return n;
 }
@@ -86,7 +88,7 @@ gpul_rdma_failure poll_failure(struct end *e)
 	gpul_rdma_event events[8];
 	unsigned n;
 
-	while (gpul_rdma_verbs.poll(e->path, events, 8, &n, &why) == GPUL_OK)
+	while (end_backend->poll(e->path, events, 8, &n, &why) == GPUL_OK)
 		if (gpul_clock_ns() - begin > 30000000000)
 			fail_msg("the path has not failed");
 	return why;

@@ -17,6 +17,8 @@ struct end {
 	gpul_rdma_piece piece;
 };
 
+extern const gpul_rdma_backend *end_backend; /* default: gpul_rdma_verbs */
+
 /* Return the description that tests use by default: any NIC, no GPU. */
 gpul_rdma_device_desc plain_desc(void);
 

@@ -54,7 +54,7 @@ static void a_hostile_description_is_refused(void **state)
 	expect_refusal(6, 3, GPUL_EFORMAT, "byte 6");
 	expect_refusal(7, 0, GPUL_EFORMAT, "byte 7");
 	expect_refusal(7, 6, GPUL_EFORMAT, "byte 7");
-	expect_refusal(8, 2, GPUL_EFORMAT, "byte 8");
+	expect_refusal(8, 3, GPUL_EFORMAT, "byte 8");
 	expect_refusal(9, 0, GPUL_EFORMAT, "byte 9");
 	expect_refusal(9, 17, GPUL_EFORMAT, "byte 9");
 	expect_refusal(9, 3, GPUL_EFORMAT, "byte 9");
