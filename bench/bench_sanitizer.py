@@ -5,7 +5,7 @@ same faulty kernels, the errors that each found, and the time.
     bench/bench_sanitizer.py [--gpuload build/gpuload] [--only TEXT] [--tools memcheck,racecheck,synccheck] [--sanitizer PATH]
                              [--timeout SECONDS] [--json] [FOLDER]
 
-FOLDER (default: tests/softcuda/tools/faults) has a folder for each tool, with kernels whose first lines are
+FOLDER (default: build/kernels/tests/softcuda/tools/faults, which the build writes) has a folder for each tool, with kernels whose first lines are
 
     // gpuload run: ARGUMENTS
     // expect: TEXT, a part of the tool's report; or: no errors
@@ -139,7 +139,7 @@ def main():
     p.add_argument("--sanitizer", default=next(filter(None, map(shutil.which, PLACES)), None), help="compute-sanitizer; '' leaves it out")
     p.add_argument("--timeout", type=float, default=120, help="seconds for one process (default: 120)")
     p.add_argument("--json", action="store_true", help="print all results as JSON")
-    p.add_argument("folder", nargs="?", default=os.path.join(ROOT, "tests/softcuda/tools/faults"))
+    p.add_argument("folder", nargs="?", default=os.path.join(ROOT, "build/kernels/tests/softcuda/tools/faults"))
     args = p.parse_args()
     args.gpuload = os.path.abspath(args.gpuload)
     unknown = set(args.tools.split(",")) - set(SANITIZERS)

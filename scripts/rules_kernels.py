@@ -119,6 +119,9 @@ def write_variants(w):
     for cu, ptx, arch, options in variants():
         command, also = compiler(w, cu, arch, options)
         outs.append(w.build(f"{w.dir}/kernels/{ptx}", "kernel", cu, ["scripts/kernel.py", *also], how=f"-- {command}"))
+    planted, out = "tests/softcuda/tools/planted.py", f"{w.dir}/kernels/tests/softcuda/tools/faults"
+    outs.append(w.build(f"{out}.ok", "sh", needs=[planted, *sorted(glob.glob("tests/softcuda/tools/faults/*/*.ptx"))],
+                        command=f"{words(w.python, planted, out)} && touch {words(out + '.ok')}"))
     return outs
 
 
