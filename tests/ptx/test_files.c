@@ -79,8 +79,8 @@ static void unusual_valid_files_are_equal_after_printing_and_parsing(void **stat
 static void files_of_nvcc_are_equal_after_printing_and_parsing(void **state)
 {
 	(void)state;
-	each_file("tests/corpus/ptx/*.ptx", 17, check_round_trip);
-	each_file(GPUL_KERNELS "/tests/corpus/*.ptx", 40, check_round_trip);
+	each_file("tests/corpus/ptx/*.ptx", 10, check_round_trip);
+	each_file(GPUL_KERNELS "/tests/corpus/*.ptx", 60, check_round_trip);
 }
 
 /* The first line of the file is "// expect: TEXT"; the error message must contain the text. */
