@@ -122,7 +122,14 @@ def write_variants(w):
     planted, out = "tests/softcuda/tools/planted.py", f"{w.dir}/kernels/tests/softcuda/tools/faults"
     outs.append(w.build(f"{out}.ok", "sh", needs=[planted, *sorted(glob.glob("tests/softcuda/tools/faults/*/*.ptx"))],
                         command=f"{words(w.python, planted, out)} && touch {words(out + '.ok')}"))
-    return outs
+    return outs + [write_cases(w, folder, f"{w.dir}/kernels/{folder}") for folder in ("tests/ptx/bad", "tests/softcuda/exec/odd")]
+
+
+def write_cases(w, folder, out):
+    """The PTX files of the cases in a folder."""
+    make = "tests/support/ptx_cases.py"
+    return w.build(f"{out}.ok", "sh", needs=[make, *sorted(glob.glob(f"{folder}/*.cases") + glob.glob(f"{folder}/*.ptx"))],
+                   command=f"{words(w.python, make, folder, out)} && touch {words(out + '.ok')}")
 
 
 def write(w):

@@ -215,7 +215,7 @@ def fuzz_object(w, c, module):
 def write_seeds(w):
     """Generate seed inputs, in a folder for each fuzzer that does not use a committed corpus."""
     out = f"{w.dir}/fuzz/seeds"
-    needs = ["tests/fuzz/make_seeds.py", *glob.glob("tests/loader/malformed/*.py")]
+    needs = ["tests/fuzz/make_seeds.py", rules_kernels.write_cases(w, "tests/fuzz", f"{out}/ptx"), *glob.glob("tests/loader/malformed/*.py")]
     return w.build(f"{out}.ok", "sh", needs=needs,
                    command=f"{words(w.python, 'tests/fuzz/make_seeds.py', out)} && touch {words(out + '.ok')}")
 

@@ -3,7 +3,7 @@
  *
  *     clang -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -I. -Iinclude tests/fuzz/fuzz_ptx.c ptx/[a-m]*.c ptx/[o-z]*.c \
  *           ptx/ptx_names.c core/array.c core/error.c -o fuzz_ptx
- *     ./fuzz_ptx -dict=tests/fuzz/dict/ptx.dict -max_len=4096 new/ tests/fuzz/corpus/ptx */
+ *     ./fuzz_ptx -dict=tests/fuzz/dict/ptx.dict -max_len=4096 new/ build/fuzz/seeds/ptx */
 #include <stdint.h>
 #include <stdlib.h>
 

@@ -6,8 +6,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 os.chdir(ROOT)
 GPULOAD = os.environ.get("GPULOAD_BUILD", "build") + "/gpuload"
 KERNELS = os.environ.get("GPULOAD_BUILD", "build") + "/kernels"
-FOLDERS = ("tests/corpus/ptx", *(f"{KERNELS}/{folder}" for folder in ("tests/corpus", "comm/kernels", "lab/netqueue", "lab/sparse", "cli/kernels", "bench/kernels")), "demo",
-           "proxy", "examples/*", "tests/ptx/good", "tests/softcuda/exec/odd")
+FOLDERS = ("tests/corpus/ptx", *(f"{KERNELS}/{folder}" for folder in ("tests/corpus", "comm/kernels", "lab/netqueue", "lab/sparse", "cli/kernels", "bench/kernels", "tests/softcuda/exec/odd")), "demo",
+           "proxy", "examples/*", "tests/ptx/good")
 
 
 def find_ptxas():

@@ -1,7 +1,7 @@
-/* test_odd.c — runs the files of odd/: PTX that is unusual, but that ptxas accepts (test_odd_ptxas.py).
+/* test_odd.c — runs the cases of odd/: PTX that is unusual, but that ptxas accepts (test_odd_ptxas.py).
  *
- * Each file contains a kernel k(out, x), which is launched with 32 threads and x = 7, and the
- * words that its first threads store: "// expect: 3 4 5 6" in hexadecimal. */
+ * Each case (tests/support/ptx_cases.py) contains a kernel k(out, x), which is launched with 32 threads and x = 7, and the
+ * words that its first threads store, in hexadecimal. */
 #include "tests/softcuda/exec/engine_rig.h"
 
 #include <cmocka.h>
@@ -9,7 +9,7 @@
 
 #include "core/file/file.h"
 
-#define FOLDER "tests/softcuda/exec/odd"
+#define FOLDER GPUL_KERNELS "/tests/softcuda/exec/odd"
 
 static int is_ptx(const struct dirent *e)
 {

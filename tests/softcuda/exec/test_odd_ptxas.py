@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""ptxas accepts every file of odd/, so the software driver must accept it, too (test_odd.c).  Skipped without ptxas."""
+"""ptxas accepts every case of odd/, so the software driver must accept it, too (test_odd.c).  Skipped without ptxas."""
 import glob, os, re, shutil, subprocess, sys
 
-FOLDER = "tests/softcuda/exec/odd"
+FOLDER = os.environ.get("GPULOAD_BUILD", "build") + "/kernels/tests/softcuda/exec/odd"
 OLDEST = 75   # the oldest architecture for which ptxas 13 compiles
 
 
