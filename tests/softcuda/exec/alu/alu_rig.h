@@ -217,6 +217,35 @@ struct op_case {
 	int (*accept)(uint64_t got, uint64_t expected);
 };
 
+static inline float f32_of(uint64_t x)
+{
+	const uint32_t u = (uint32_t)x;
+	float f;
+	memcpy(&f, &u, sizeof(f));
+	return f;
+}
+
+static inline uint64_t bits32(float f)
+{
+	uint32_t u;
+	memcpy(&u, &f, sizeof(u));
+	return u;
+}
+
+static inline double f64_of(uint64_t x)
+{
+	double d;
+	memcpy(&d, &x, sizeof(d));
+	return d;
+}
+
+static inline uint64_t bits64(double d)
+{
+	uint64_t u;
+	memcpy(&u, &d, sizeof(u));
+	return u;
+}
+
 static inline uint64_t cut(uint64_t x, unsigned bits)
 {
 	return bits >= 64 ? x : x & (((uint64_t)1 << bits) - 1);

@@ -11,21 +11,6 @@
 
 #include "tests/softcuda/exec/alu/alu_rig.h"
 
-static float f32_of(uint64_t x)
-{
-	const uint32_t u = (uint32_t)x;
-	float f;
-	memcpy(&f, &u, sizeof(f));
-	return f;
-}
-
-static uint64_t bits32(float f)
-{
-	uint32_t u;
-	memcpy(&u, &f, sizeof(u));
-	return u;
-}
-
 /* Return the result of one build's handler for one operand. */
 static float run_one(const struct rig_build *b, unsigned op, unsigned flags, float x, float y)
 {

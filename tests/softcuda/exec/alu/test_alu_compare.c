@@ -17,12 +17,7 @@ static unsigned now_bits;
 
 static double as_float(uint64_t x)
 {
-	float f;
-	double d;
-	const uint32_t u = (uint32_t)x;
-	memcpy(&f, &u, sizeof(f));
-	memcpy(&d, &x, sizeof(d));
-	return now_bits == 32 ? (double)f : d;
+	return now_bits == 32 ? (double)f32_of(x) : f64_of(x);
 }
 
 /* Compare a with b: -1 less, 0 equal, 1 greater, 2 unordered. */

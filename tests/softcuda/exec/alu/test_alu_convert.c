@@ -52,14 +52,11 @@ static const struct small *small_of(unsigned kind)
 
 static double float_source(uint64_t a)
 {
-	float f;
-	double d;
-	const uint32_t u = (uint32_t)a;
-	memcpy(&f, &u, sizeof(f));
-	memcpy(&d, &a, sizeof(d));
+	const float f = f32_of(a);
+
 	switch (now.from) {
 	case KIND_F64:
-		return d;
+		return f64_of(a);
 	case KIND_F32:
 		return now.ftz && fpclassify(f) == FP_SUBNORMAL ? copysign(0, (double)f) : (double)f;
 	default:

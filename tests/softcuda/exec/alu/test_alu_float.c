@@ -19,35 +19,6 @@ static struct {
 } now;
 enum { ADD, SUB, MUL, FMA, DIV, RCP, SQRT };
 
-static float f32_of(uint64_t x)
-{
-	const uint32_t u = (uint32_t)x;
-	float f;
-	memcpy(&f, &u, sizeof(f));
-	return f;
-}
-
-static uint64_t bits32(float f)
-{
-	uint32_t u;
-	memcpy(&u, &f, sizeof(u));
-	return u;
-}
-
-static double f64_of(uint64_t x)
-{
-	double d;
-	memcpy(&d, &x, sizeof(d));
-	return d;
-}
-
-static uint64_t bits64(double d)
-{
-	uint64_t u;
-	memcpy(&u, &d, sizeof(u));
-	return u;
-}
-
 static float no_subnormal(float x)
 {
 	return now.flags & FLAG_FTZ && fpclassify(x) == FP_SUBNORMAL ? copysignf(0, x) : x;

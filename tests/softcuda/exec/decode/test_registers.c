@@ -62,30 +62,31 @@ static uint32_t chain(uint32_t source, unsigned from, unsigned to)
 	return source;
 }
 
-static struct rig *run(struct text *t, uint32_t **out)
+static uint32_t out[LANES_USED]; /* the results of the last run */
+
+/* Run a kernel; return the size of its frame. */
+static uint32_t run(struct text *t)
 {
 	struct rig *r = rig_open(t->at);
+	uint32_t *results = rig_memory(r, sizeof out), bytes = frame_bytes(r);
 
-	*out = rig_memory(r, LANES_USED * 4);
-	rig_expect_ok(r, "k", 1, LANES_USED, *out, 0);
+	rig_expect_ok(r, "k", 1, LANES_USED, results, 0);
+	memcpy(out, results, sizeof out);
 	free(t->at);
-	return r;
+	rig_close(r);
+	return bytes;
 }
 
 static void a_long_chain_needs_few_places(void **state)
 {
 	struct text t = begin();
-	struct rig *r;
-	uint32_t *out;
 
 	(void)state;
 	add_chain(&t, "%t", 0, N);
 	add(&t, "st.global.u32 [%%mine], %%s%d; ret; }", N - 1);
-	r = run(&t, &out);
+	assert_true(run(&t) < N * LANES * 4 / 4);
 	for (uint32_t l = 0; l < LANES_USED; l++)
 		assert_int_equal(out[l], chain(l, 0, N));
-	assert_true(frame_bytes(r) < N * LANES * 4 / 4);
-	rig_close(r);
 }
 
 /* Thread t runs the loop t % 5 times.  %a is set before the loop and read after it; %b and %n change in the loop, %b only in
@@ -93,8 +94,6 @@ static void a_long_chain_needs_few_places(void **state)
 static void values_live_around_and_through_a_loop_are_kept(void **state)
 {
 	struct text t = begin();
-	struct rig *r;
-	uint32_t *out;
 
 	(void)state;
 	add(&t, "add.u32 %%a, %%t, 77; mov.u32 %%b, 1; rem.u32 %%n, %%t, 5; setp.eq.u32 %%p1, %%n, 0; @%%p1 bra END;\n");
@@ -106,7 +105,7 @@ static void values_live_around_and_through_a_loop_are_kept(void **state)
 	add(&t, "END:\n");
 	add_chain(&t, "%a", 200, N);
 	add(&t, "add.u32 %%r2, %%b, %%s%d; st.global.u32 [%%mine], %%r2; ret; }", N - 1);
-	r = run(&t, &out);
+	assert_true(run(&t) < N * LANES * 4 / 4);
 	for (uint32_t l = 0; l < LANES_USED; l++) {
 		uint32_t b = 1;
 
@@ -114,16 +113,12 @@ static void values_live_around_and_through_a_loop_are_kept(void **state)
 			b = n & 1 ? b : chain(b, 0, 100);
 		assert_int_equal(out[l], b + chain(l + 77, 200, N));
 	}
-	assert_true(frame_bytes(r) < N * LANES * 4 / 4);
-	rig_close(r);
 }
 
 /* The loop reads %a at its start and writes it at its end, so each iteration reads the value of the previous one. */
 static void a_value_of_the_last_iteration_is_kept(void **state)
 {
 	struct text t = begin();
-	struct rig *r;
-	uint32_t *out;
 
 	(void)state;
 	add(&t,
@@ -133,18 +128,15 @@ static void a_value_of_the_last_iteration_is_kept(void **state)
 	add_chain(&t, "%n", 100, N);
 	add(&t, "sub.u32 %%n, %%n, 1; setp.ne.u32 %%p1, %%n, 0; @%%p1 bra LOOP;\n");
 	add(&t, "add.u32 %%b, %%b, %%s%d; st.global.u32 [%%mine], %%b; ret; }", N - 1);
-	r = run(&t, &out);
+	run(&t);
 	for (uint32_t l = 0; l < LANES_USED; l++)
 		assert_int_equal(out[l], 3 * chain(l, 0, 100) + 4 + 3 + 2 + chain(1, 100, N));
-	rig_close(r);
 }
 
 /* Lanes of one warp take four paths, whose registers share storage, and then reconverge with one result. */
 static void lanes_on_different_ways_do_not_disturb_each_other(void **state)
 {
 	struct text t = begin();
-	struct rig *r;
-	uint32_t *out;
 
 	(void)state;
 	add(&t, "and.b32 %%r1, %%t, 3; mov.u32 %%a, 5;\n WAYS: .branchtargets A, B, C, D;\n brx.idx %%r1, WAYS;\n");
@@ -154,19 +146,15 @@ static void lanes_on_different_ways_do_not_disturb_each_other(void **state)
 		add(&t, "bar.warp.sync 0x%x; add.u32 %%a, %%a, %%s%u; bra.uni END;\n", 0x11111111u << way, 70 * way + 69);
 	}
 	add(&t, "END: st.global.u32 [%%mine], %%a; ret; }");
-	r = run(&t, &out);
+	assert_true(run(&t) < N * LANES * 4 / 4);
 	for (uint32_t l = 0; l < LANES_USED; l++)
 		assert_int_equal(out[l], 5 + chain(l, 70 * (l & 3), 70 * (l & 3) + 70));
-	assert_true(frame_bytes(r) < N * LANES * 4 / 4);
-	rig_close(r);
 }
 
 /* A guarded instruction writes only some lanes; the other lanes keep the value that the register had in the previous iteration. */
 static void lanes_whose_guard_is_false_keep_their_value(void **state)
 {
 	struct text t = begin();
-	struct rig *r;
-	uint32_t *out;
 
 	(void)state;
 	add(&t, "mov.u32 %%n, 3; mov.u32 %%b, 0;\nLOOP:\n");
@@ -174,21 +162,18 @@ static void lanes_whose_guard_is_false_keep_their_value(void **state)
 	add(&t, "setp.ne.u32 %%p3, %%n, 3; @%%p3 bra LATER; mov.u32 %%a, 11;\nLATER:\n");
 	add(&t, "rem.u32 %%r1, %%t, %%n; setp.eq.u32 %%p1, %%r1, 0; @%%p1 mov.u32 %%a, %%s%d; add.u32 %%b, %%b, %%a;\n", N - 1);
 	add(&t, "sub.u32 %%n, %%n, 1; setp.ne.u32 %%p2, %%n, 1; @%%p2 bra LOOP; st.global.u32 [%%mine], %%b; ret; }");
-	r = run(&t, &out);
+	run(&t);
 	for (uint32_t l = 0; l < LANES_USED; l++) {
 		const uint32_t of_three = l % 3 ? 11 : chain(3, 0, N);
 
 		assert_int_equal(out[l], of_three + (l % 2 ? of_three : chain(2, 0, N)));
 	}
-	rig_close(r);
 }
 
 /* The elements of a vector are written one by one, so they must not share storage with sources that are read later. */
 static void results_of_a_vector_do_not_take_the_places_of_its_sources(void **state)
 {
 	struct text t = begin();
-	struct rig *r;
-	uint32_t *out;
 
 	(void)state;
 	add(&t, "mov.u32 %%s0, %%t; add.u32 %%s1, %%t, 100; add.u32 %%s2, %%t, 200; add.u32 %%s3, %%t, 300;\n");
@@ -197,18 +182,15 @@ static void results_of_a_vector_do_not_take_the_places_of_its_sources(void **sta
 		    k - 2, k - 1);
 	add(&t, "shl.b32 %%s%d, %%s%d, 4; add.u32 %%s%d, %%s%d, %%s%d; st.global.u32 [%%mine], %%s%d; ret; }", N - 3, N - 3, N - 4, N - 4,
 	    N - 3, N - 4);
-	r = run(&t, &out);
+	run(&t);
 	for (uint32_t l = 0; l < LANES_USED; l++)
 		assert_int_equal(out[l], l + 16 * (l + 100));
-	rig_close(r);
 }
 
 /* A result must not share storage with a source of another width, because the handler still reads the source while it writes. */
 static void widths_are_kept_apart(void **state)
 {
 	struct text t = begin();
-	struct rig *r;
-	uint32_t *out;
 
 	(void)state;
 	add(&t, ".reg .b64 %%w<%d>; .reg .b16 %%z<%d>; mov.u32 %%s0, %%t;\n", N, N);
@@ -217,7 +199,7 @@ static void widths_are_kept_apart(void **state)
 		    "cvt.u64.u32 %%w%u, %%s%u; shl.b64 %%w%u, %%w%u, 1; cvt.u16.u64 %%z%u, %%w%u; cvt.u32.u16 %%s%u, %%z%u; add.u32 %%s%u, %%s%u, 1;\n",
 		    k, k - 1, k, k, k, k, k, k, k, k);
 	add(&t, "st.global.u32 [%%mine], %%s%d; ret; }", N - 1);
-	r = run(&t, &out);
+	assert_true(run(&t) < N * LANES * 4 / 4);
 	for (uint32_t l = 0; l < LANES_USED; l++) {
 		uint32_t want = l;
 
@@ -225,16 +207,12 @@ static void widths_are_kept_apart(void **state)
 			want = (uint16_t)(2 * want) + 1u;
 		assert_int_equal(out[l], want);
 	}
-	assert_true(frame_bytes(r) < N * LANES * 4 / 4);
-	rig_close(r);
 }
 
 /* Parameters and results of a device function are in registers, which the call writes and reads. */
 static void parameters_and_results_in_registers_are_kept(void **state)
 {
 	struct text t = { 0 };
-	struct rig *r;
-	uint32_t *out;
 
 	(void)state;
 	add(&t, "%s.func (.reg .b32 %%x) f(.reg .b32 %%y, .reg .b32 %%z)\n{ .reg .b32 %%s<%d>; mul.lo.u32 %%x, %%y, 3;\n", PTX_HEADER, N);
@@ -243,10 +221,9 @@ static void parameters_and_results_in_registers_are_kept(void **state)
 	add_chain(&t, "%y", 50, N);
 	add(&t, "ret; }\n");
 	add(&t, "%s call (%%r1), f, (%%t, %%r2); st.global.u32 [%%mine], %%r1; ret; }", KERNEL_OUT("k") "mov.u32 %r2, 1000;\n");
-	r = run(&t, &out);
+	run(&t);
 	for (uint32_t l = 0; l < LANES_USED; l++)
 		assert_int_equal(out[l], chain(3 * l, 0, 50) + 7);
-	rig_close(r);
 }
 
 /* When a tool observes the kernel, each register has its own storage, because tools show registers by name. */
@@ -256,15 +233,15 @@ static void registers_that_are_observed_do_not_share(void **state)
 	struct observer *const watchers[] = { &watcher };
 	struct text t = begin();
 	struct rig *r;
-	uint32_t *out;
+	uint32_t *results;
 
 	(void)state;
 	add_chain(&t, "%t", 0, N);
 	add(&t, "st.global.u32 [%%mine], %%s%d; ret; }", N - 1);
 	r = rig_open_observed(t.at, (gpul_exec_machine_options){ .n_workers = 1 }, watchers, 1);
-	out = rig_memory(r, LANES_USED * 4);
-	rig_expect_ok(r, "k", 1, LANES_USED, out, 0);
-	assert_int_equal(out[5], chain(5, 0, N));
+	results = rig_memory(r, LANES_USED * 4);
+	rig_expect_ok(r, "k", 1, LANES_USED, results, 0);
+	assert_int_equal(results[5], chain(5, 0, N));
 	assert_true(frame_bytes(r) >= N * LANES * 4);
 	free(t.at);
 	rig_close(r);
@@ -283,16 +260,16 @@ static void registers_of_the_module_are_shared_by_its_functions(void **state)
 			"k") "and.b32 %r1, %t, 1; setp.eq.u32 odd, %r1, 1; setp.lt.u32 %p1, %t, 8; add.u32 %s299, %s299, %t;\n"
 			     "@%p1 call step; call step; call (%r2), last; st.global.u32 [%mine], %r2; ret; }",
 		1, 0);
-	uint32_t *out = rig_memory(r, 4 * LANES_USED * 4);
+	uint32_t *sums = rig_memory(r, 4 * LANES_USED * 4);
 
 	(void)state;
 	for (unsigned n = 0; n < 2; n++) {
-		rig_expect_ok(r, "count", 4, LANES_USED, out, 0);
+		rig_expect_ok(r, "count", 4, LANES_USED, sums, 0);
 		for (uint32_t l = 0; l < 4 * LANES_USED; l++)
-			assert_int_equal(out[l], l + 1);
-		rig_expect_ok(r, "k", 4, LANES_USED, out, 0);
+			assert_int_equal(sums[l], l + 1);
+		rig_expect_ok(r, "k", 4, LANES_USED, sums, 0);
 		for (uint32_t l = 0; l < 4 * LANES_USED; l++)
-			assert_int_equal(out[l], l + (l % 2 ? l < 8 ? 18 : 9 : 0));
+			assert_int_equal(sums[l], l + (l % 2 ? l < 8 ? 18 : 9 : 0));
 	}
 	rig_close(r);
 }
