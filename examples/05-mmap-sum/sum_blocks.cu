@@ -1,8 +1,6 @@
 /* sum_blocks.cu — a sum with the same order of additions on every GPU: always 64 blocks of 256 threads.
  *
- * Thread t sums elements t, t + 16384, ...; then each block adds its threads' sums, upper half to lower half.
- *
- *     nvcc -ptx -arch=sm_75 sum_blocks.cu */
+ * Thread t sums elements t, t + 16384, ...; then each block adds its threads' sums, upper half to lower half. */
 #include "sum_blocks.h"
 
 extern "C" __global__ void sum_blocks(const double *data, unsigned long long n, double *of_block)

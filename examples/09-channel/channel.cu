@@ -3,9 +3,7 @@
  *     sender                                        receiver
  *     wait until head == step    <── head ───────   head = step + 1
  *     slot = message             ─── slot ──────>   read the slot
- *     tail = step + 1 (release)  ─── tail ──────>   wait until tail > step (acquire)
- *
- * channel.ptx is made from this file by `make -B ptx`. */
+ *     tail = step + 1 (release)  ─── tail ──────>   wait until tail > step (acquire) */
 #include "channel.h"
 
 static __device__ void store(u64 *p, u64 value)

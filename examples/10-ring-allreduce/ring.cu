@@ -11,7 +11,7 @@
  *     step      1        2 ... N-1           N                      N+1 ... 2N-2      2N-1
  *               send     recvReduceSend      recvReduceCopySend     recvCopySend      recv
  *
- * The names are NCCL's.  ring.ptx is made from this file by `make -B ptx`. */
+ * The names are NCCL's. */
 #include "ring.h"
 
 static __device__ void store_release(u64 *p, u64 value)

@@ -7,7 +7,7 @@ os.chdir(ROOT)
 GPULOAD = os.environ.get("GPULOAD_BUILD", "build") + "/gpuload"
 KERNELS = os.environ.get("GPULOAD_BUILD", "build") + "/kernels"
 FOLDERS = ("tests/corpus/ptx", *(f"{KERNELS}/{folder}" for folder in ("tests/corpus", "comm/kernels", "lab/netqueue", "lab/sparse", "cli/kernels", "bench/kernels", "tests/softcuda/exec/odd")), "demo",
-           "proxy", "examples/*", "tests/ptx/good")
+           "proxy", "examples/*", os.environ.get("GPULOAD_BUILD", "build") + "/examples/*", "tests/ptx/good")
 
 
 def find_ptxas():
