@@ -3,7 +3,8 @@
 tensors.py compare A B [--only CLASS] — compare the results of two drivers; exit 1 if one differs
 tensors.py model FILE [--most N] — compare the first N loads and stores by possible maps of each class in FILE with a model of the documentation;
     exit 1 if one differs
-tensors.py sum FILE — print a checksum of the inputs and one of the result of each case
+tensors.py sum FILE — print the seed and a checksum of the inputs, then ten cases in a line: of each a checksum of the result (8 digits), the CUresult
+    that refused the map, `error`, or `-` for a case that FILE does not have
 tensors.py check FILE SUMS — compare the results in FILE with those checksums; exit 1 if one differs, 77 if the cases are others; possible maps
     that the driver refuses as not supported are counted, and cases without a checksum are left out
 
@@ -26,6 +27,7 @@ from tensor_cases import SHARED, TENSOR, TYPES, reach, shared_bytes, tensor_byte
 from tensor_model import begins_at_a_pixel, bytes_copied, expected
 
 THREADS = 128
+PER_LINE = 10  # cases in a line of checksums
 MOST_ERRORS = 20  # in a class of cases; each error needs a new process
 NOT_SUPPORTED, REFUSED = "801", 1  # CUDA_ERROR_NOT_SUPPORTED, CUDA_ERROR_INVALID_VALUE
 FRAME = """.version 8.0
@@ -271,26 +273,35 @@ def compare(args):
 
 
 def sums(path):
+    """Return the line that identifies the cases, and the word of each case."""
     head, rows = read_results(path)
-    out = [f"{head['seed']} {head['digest']}"]
-    cases = make_cases(head["seed"])
-    for k in sorted(rows):
-        text = "error" if "error" in rows[k] else f"{rows[k]['map']} {zlib.crc32(result_of(cases[k], rows[k])):08x}"
-        out.append(f"{k} {rows[k]['class']} {text}")
-    return out
+    words = []
+    for k, case in enumerate(make_cases(head["seed"])):
+        row = rows.get(k)
+        if not row or "error" in row:
+            words.append("error" if row else "-")
+        else:
+            words.append(str(row["map"]) if row["map"] else f"{zlib.crc32(result_of(case, row)):08x}")
+    return f"{head['seed']} {head['digest']}", words
+
+
+def print_sums(args):
+    head, words = sums(args.file)
+    print(head)
+    for k in range(0, len(words), PER_LINE):
+        print(*words[k:k + PER_LINE])
 
 
 def check(args):
     with open(args.sums, encoding="ascii") as f:
-        want = f.read().splitlines()
-    got = sums(args.file)
-    if got[0] != want[0]:
+        head, *lines = f.read().splitlines()
+    cases, got = sums(args.file)
+    if cases != head:
         print("tensors.py: the checksums are of other cases")
         return 77
-    results_of = lambda lines: {int(line.split()[0]): line.split()[2:] for line in lines[1:]}
-    got, want = results_of(got), results_of(want)
-    refused = [k for k in want if got.get(k, [""])[0] == NOT_SUPPORTED and want[k][0] in ("0", "error")]
-    bad = sorted(k for k in want if got.get(k) != want[k] and k not in refused)
+    want = {k: word for k, word in enumerate(" ".join(lines).split()) if word != "-"}
+    refused = [k for k in want if got[k] == NOT_SUPPORTED and (want[k] == "error" or len(want[k]) == 8)]
+    bad = [k for k in want if got[k] != want[k] and k not in refused]
     print(f"{len(want)} cases: {len(want) - len(bad) - len(refused)} have the expected results, {len(refused)} are refused, not: {bad}")
     return 1 if bad or not want else 0
 
@@ -318,10 +329,7 @@ def main():
     one.add_argument("file")
     one.add_argument("sums")
     args = p.parse_args()
-    if args.command == "sum":
-        print("\n".join(sums(args.file)))
-        return 0
-    return {"run": run, "compare": compare, "check": check, "model": model}[args.command](args)
+    return {"run": run, "compare": compare, "sum": print_sums, "check": check, "model": model}[args.command](args)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """textures.py run LIBCUDA OUT [--sets N] [--seed S] — read random textures through a driver, and write the results
 textures.py compare A B — compare the results of two drivers; exit 1 if one differs beyond its bound
-textures.py sum FILE — print a checksum of the inputs and one of the results of each texture
-textures.py check FILE SUMS — compare the results in FILE, the first textures of SUMS, with those checksums; exit 1 if one differs in any bit, 77 if
+textures.py sum FILE — print a line for ten textures: a checksum of the inputs of all ten, and one of the results of each
+textures.py check FILE SUMS — compare the results in FILE, the first lines of SUMS, with those checksums; exit 1 if one differs in any bit, 77 if
     the textures are others
 
 For example, on a machine with a GPU:
@@ -21,6 +21,7 @@ textures.h200 has the checksums of an H200's results for the default seed; the s
 import argparse, ctypes, json, math, random, struct, sys, zlib
 
 THREADS = 64
+PER_LINE = 10  # textures in a line of checksums
 FRAME = """.version 8.0
 .target sm_75
 .address_size 64
@@ -283,25 +284,31 @@ def compare(args):
 
 
 def checksums(path):
-    """Yield for each texture in the file (checksum of the texture and the coordinates, checksum of the results)."""
+    """Return a list for each PER_LINE textures in the file: a checksum of the textures and coordinates, then one of the results of each texture."""
+    lines = []
     with open(path, encoding="ascii") as f:
-        for c in map(json.loads, f):
-            out = c.pop("out")
-            yield tuple(f"{zlib.crc32(x.encode()):08x}" for x in (json.dumps(c, sort_keys=True), out))
+        for k, c in enumerate(map(json.loads, f)):
+            if k % PER_LINE == 0:
+                lines.append([0])
+            results = zlib.crc32(c.pop("out").encode())
+            lines[-1][0] = zlib.crc32(json.dumps(c, sort_keys=True).encode(), lines[-1][0])
+            lines[-1].append(results)
+    return [[f"{x:08x}" for x in line] for line in lines]
 
 
 def print_sums(args):
-    for inputs, results in checksums(args.file):
-        print(inputs, results)
+    for line in checksums(args.file):
+        print(*line)
 
 
 def check(args):
     with open(args.sums, encoding="ascii") as f:
-        expected = [tuple(line.split()) for line in f if not line.startswith("#")]
-    got = list(checksums(args.file))
+        expected = [line.split() for line in f if not line.startswith("#")]
+    got = checksums(args.file)
     if any(a[0] != b[0] for a, b in zip(got, expected)):
         print("textures.py: this Python makes other textures from the seed than the one that made the checksums")
         return 77
+    got, expected = ([results for line in lines for results in line[1:]] for lines in (got, expected))
     bad = [k for k, (a, b) in enumerate(zip(got, expected)) if a != b]
     print(f"{len(got)} textures: {len(got) - len(bad)} have the expected results" + (f", not: {bad[:10]}" if bad else ""))
     return 1 if bad or not got or len(got) > len(expected) else 0
