@@ -14,8 +14,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 READ = ("const", "fnptr", "hist", "matmul", "persist", "reduce", "saxpy", "transpose", "vecadd")
 # Kernels in other folders: folder, name, architecture.  PTX for sm_75 runs on every GPU that CUDA 13 supports.
 OTHERS = [("demo", "blocksum", "sm_75"), ("demo", "mandelbrot", "sm_75"),
-          ("examples/01-run-ptx", "vecadd", "sm_75"), ("examples/02-function-pointers", "ops", "sm_75"),
-          ("examples/02-function-pointers", "other", "sm_75")]
+          ("examples/01-run-ptx", "vecadd", "sm_75")]
 
 
 def clean(text):
