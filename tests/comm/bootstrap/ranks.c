@@ -165,6 +165,111 @@ gpul_status ranks_gather_sizes(const gpul_comm_job *job, void *arg, gpul_error *
 	return st;
 }
 
+gpul_status ranks_meet_often(const gpul_comm_job *job, void *arg, gpul_error *err)
+{
+	gpul_status st = GPUL_OK;
+
+	for (int i = 0; !st && i < *(int *)arg; i++) {
+		gpul_boot *b = NULL;
+
+		st = gpul_boot_open(job, RANKS_LONG_MS, &b, err);
+		gpul_boot_close(b);
+	}
+	return st;
+}
+
+gpul_status ranks_call_differently(const gpul_comm_job *job, void *arg, gpul_error *err)
+{
+	const struct ranks_difference *d = arg;
+	unsigned char all[GPUL_COMM_MAX_RANKS * 2] = { 0 };
+	gpul_error mine = { .status = GPUL_ECUDA, .native = 719, .text = "the kernel failed" };
+	gpul_boot *b = NULL;
+	gpul_status st = gpul_boot_open(job, RANKS_LONG_MS, &b, err);
+	const bool odd = job->rank == d->odd;
+
+	if (!st && strcmp(d->what, "size") == 0)
+		st = gpul_boot_allgather(b, "ab", odd ? 2 : 1, all, RANKS_LONG_MS, err);
+	if (!st && strcmp(d->what, "call") == 0)
+		st = odd ? gpul_boot_barrier(b, RANKS_LONG_MS, err) : gpul_boot_allgather(b, "", 0, all, RANKS_LONG_MS, err);
+	if (!st && strcmp(d->what, "order") == 0)
+		st = odd ? gpul_boot_exchange_fds(b, NULL, 0, NULL, RANKS_LONG_MS, err) : gpul_boot_barrier(b, RANKS_LONG_MS, err);
+	if (!st && strcmp(d->what, "leave") == 0 && !odd)
+		st = gpul_boot_barrier(b, RANKS_LONG_MS, err);
+	if (!st && strcmp(d->what, "late") == 0 && !odd)
+		st = gpul_boot_barrier(b, d->late_ms, err);
+	if (!st && strcmp(d->what, "fail") == 0 && odd)
+		gpul_boot_fail(b, &mine, d->odd);
+	if (!st && strcmp(d->what, "fail") == 0)
+		st = gpul_boot_barrier(b, RANKS_LONG_MS, err);
+	while (!st && odd && !gpul_boot_failure(b, NULL) && strcmp(d->what, "leave") != 0)
+		usleep(1000);
+	if (!st && odd)
+		st = gpul_boot_failed(b, err);
+	gpul_boot_close(b);
+	return st;
+}
+
+void ranks_expect_difference(const struct ranks_difference *d, const struct rank_end *ends, int size)
+{
+	for (int r = 0; r < size; r++)
+		if ((strcmp(d->what, "leave") != 0 || r != d->odd) && (!ends[r].status || !strstr(ends[r].err.text, d->text)))
+			fail_msg("%s, rank %d: %s", d->what, r, ends[r].err.text);
+	assert_int_equal(ranks_n_files(), 0);
+}
+
+gpul_status ranks_1_and_3_stay_away(const gpul_comm_job *job, void *arg, gpul_error *err)
+{
+	gpul_boot *b = NULL;
+	gpul_status st = GPUL_OK;
+
+	(void)arg;
+	if (job->rank != 1 && job->rank != 3)
+		st = gpul_boot_open(job, 1000, &b, err);
+	gpul_boot_close(b);
+	return st;
+}
+
+void ranks_expect_absence(const struct rank_end *ends)
+{
+	for (int r = 0; r < 5; r += 2) {
+		assert_int_equal(ends[r].status, GPUL_ESYS);
+		if (!strstr(ends[r].err.text, "ranks 1, 3 of 5 ranks did not answer within 1000 ms"))
+			fail_msg("rank %d: %s", r, ends[r].err.text);
+	}
+	assert_int_equal(ranks_n_files(), 0);
+}
+
+static void *open_boot(void *arg)
+{
+	struct ranks_opener *r = arg;
+
+	r->status = gpul_boot_open(&r->job, r->timeout_ms, &r->boot, &r->err);
+	return NULL;
+}
+
+void ranks_start(struct ranks_opener *r, const gpul_comm_job *job, int timeout_ms)
+{
+	*r = (struct ranks_opener){ .job = *job, .timeout_ms = timeout_ms };
+	assert_int_equal(pthread_create(&r->thread, NULL, open_boot, r), 0);
+}
+
+void ranks_expect_failure(struct ranks_opener *r, const char *text)
+{
+	pthread_join(r->thread, NULL);
+	assert_null(r->boot);
+	assert_int_not_equal(r->status, GPUL_OK);
+	if (!strstr(r->err.text, text))
+		fail_msg("expected '%s': %s", text, r->err.text);
+	assert_true(!r->job.secret[0] || !strstr(r->err.text, r->job.secret));
+}
+
+void ranks_expect_meeting(struct ranks_opener *r)
+{
+	pthread_join(r->thread, NULL);
+	if (r->status)
+		fail_msg("rank %d: %s", r->job.rank, r->err.text);
+}
+
 pid_t ranks_fork(const gpul_comm_job *job, rank_body *body, void *arg, struct rank_end *end)
 {
 	pid_t child = fork();

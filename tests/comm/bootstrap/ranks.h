@@ -2,6 +2,7 @@
 #ifndef GPULOAD_TESTS_COMM_BOOTSTRAP_RANKS_H
 #define GPULOAD_TESTS_COMM_BOOTSTRAP_RANKS_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -40,6 +41,40 @@ void ranks_expect_ok(const struct rank_end *ends, int size);
 /* A rank_body: gpul_boot_open(), an all-gather of blocks of each size in arg (size_t[], ends with SIZE_MAX), two barriers. */
 gpul_status ranks_gather_sizes(const gpul_comm_job *job, void *arg, gpul_error *err);
 enum { RANKS_LONG_MS = 60000 }; /* a time-out that only a failing test reaches */
+/* A rank_body: gpul_boot_open() and gpul_boot_close() as often as *arg (int) says. */
+gpul_status ranks_meet_often(const gpul_comm_job *job, void *arg, gpul_error *err);
+
+/* One way in which the call of rank `odd` differs from the calls of the other ranks. */
+struct ranks_difference {
+	const char *what; /* size, call, order, leave, late or fail */
+	int odd;
+	int late_ms;      /* `late`: the time-out of the other ranks */
+	const char *text; /* text that each rank's error message must contain */
+};
+
+/* A rank_body; arg: struct ranks_difference. */
+gpul_status ranks_call_differently(const gpul_comm_job *job, void *arg, gpul_error *err);
+/* Check that all ranks have failed with the text, and that no file is left. */
+void ranks_expect_difference(const struct ranks_difference *d, const struct rank_end *ends, int size);
+
+/* A rank_body for 5 ranks, of which 1 and 3 do not call gpul_boot_open(); ranks_expect_absence() checks the messages of the others. */
+gpul_status ranks_1_and_3_stay_away(const gpul_comm_job *job, void *arg, gpul_error *err);
+void ranks_expect_absence(const struct rank_end *ends);
+
+/* A rank that calls gpul_boot_open() on a thread. */
+struct ranks_opener {
+	pthread_t thread;
+	gpul_comm_job job;
+	int timeout_ms;
+	gpul_boot *boot;
+	gpul_status status;
+	gpul_error err;
+};
+
+void ranks_start(struct ranks_opener *r, const gpul_comm_job *job, int timeout_ms);
+/* Wait for the call's end, and check that it has failed with the text, which does not contain the job's secret; or that it was successful. */
+void ranks_expect_failure(struct ranks_opener *r, const char *text);
+void ranks_expect_meeting(struct ranks_opener *r);
 
 /* Start a rank as a forked process.  The result goes to *end, in memory shared with the child (ranks_shared()). */
 pid_t ranks_fork(const gpul_comm_job *job, rank_body *body, void *arg, struct rank_end *end);

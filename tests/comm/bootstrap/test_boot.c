@@ -204,113 +204,45 @@ static void a_rank_without_room_for_descriptors_fails_all_ranks(void **state)
 
 /* ---- one name of a job, used several times ---------------------------------------------------------------------- */
 
-static gpul_status meet_often(const gpul_comm_job *job, void *arg, gpul_error *err)
-{
-	gpul_status st = GPUL_OK;
-
-	for (int i = 0; !st && i < *(int *)arg; i++) {
-		gpul_boot *b = NULL;
-
-		st = gpul_boot_open(job, RANKS_LONG_MS, &b, err);
-		gpul_boot_close(b);
-	}
-	return st;
-}
-
 static void a_job_meets_again_under_the_same_name(void **state)
 {
 	struct rank_end ends[3];
 	int n = 50;
 
 	(void)state;
-	ranks_as_threads(3, meet_often, &n, ends);
+	ranks_as_threads(3, ranks_meet_often, &n, ends);
 	ranks_expect_ok(ends, 3);
 }
 
 /* ---- ranks that never open the bootstrap, that leave, or that make different calls ------------------------------- */
 
-/* The ways in which the ranks' calls can differ. */
-struct different {
-	const char *what;
-	const char *text; /* text that each rank's error message must contain */
-};
-
-static gpul_status do_differently(const gpul_comm_job *job, void *arg, gpul_error *err)
-{
-	const struct different *d = arg;
-	unsigned char all[GPUL_COMM_MAX_RANKS * 2] = { 0 };
-	gpul_boot *b = NULL;
-	gpul_status st = gpul_boot_open(job, RANKS_LONG_MS, &b, err);
-	int odd = job->rank == 1;
-
-	if (!st && strcmp(d->what, "size") == 0)
-		st = gpul_boot_allgather(b, "ab", odd ? 2 : 1, all, RANKS_LONG_MS, err);
-	if (!st && strcmp(d->what, "call") == 0)
-		st = odd ? gpul_boot_barrier(b, RANKS_LONG_MS, err) : gpul_boot_allgather(b, "", 0, all, RANKS_LONG_MS, err);
-	if (!st && strcmp(d->what, "order") == 0)
-		st = odd ? gpul_boot_exchange_fds(b, NULL, 0, NULL, RANKS_LONG_MS, err) : gpul_boot_barrier(b, RANKS_LONG_MS, err);
-	if (!st && strcmp(d->what, "leave") == 0 && !odd)
-		st = gpul_boot_barrier(b, RANKS_LONG_MS, err);
-	if (!st && strcmp(d->what, "late") == 0 && !odd)
-		st = gpul_boot_barrier(b, 50, err);
-	while (!st && odd && !gpul_boot_failure(b, NULL) && strcmp(d->what, "leave") != 0)
-		usleep(1000);
-	if (!st && odd)
-		st = gpul_boot_failed(b, err);
-	gpul_boot_close(b);
-	return st;
-}
-
 static void ranks_that_disagree_all_fail_with_one_message(void **state)
 {
-	static const struct different cases[] = {
-		{ "size", "rank 1 called gpul_boot_allgather() with 2 as call 1, but rank 0 called gpul_boot_allgather() with 1 "
-			  "as call 1" },
-		{ "call", "rank 1 called gpul_boot_barrier() with 0 as call 1, but rank 0 called gpul_boot_allgather() with 0 as call 1" },
-		{ "order", "rank 1 called gpul_boot_exchange_fds() with 0 as call 1, but rank 0 called gpul_boot_barrier() with 0" },
-		{ "leave", "gpul_boot_barrier(): rank 1 (pid" },
-		{ "late", "gpul_boot_barrier(): rank 1 of 3 ranks did not answer within 50 ms" },
+	static const struct ranks_difference cases[] = {
+		{ "size", 1, 0,
+		  "rank 1 called gpul_boot_allgather() with 2 as call 1, but rank 0 called gpul_boot_allgather() with 1 as call 1" },
+		{ "call", 1, 0,
+		  "rank 1 called gpul_boot_barrier() with 0 as call 1, but rank 0 called gpul_boot_allgather() with 0 as call 1" },
+		{ "order", 1, 0, "rank 1 called gpul_boot_exchange_fds() with 0 as call 1, but rank 0 called gpul_boot_barrier() with 0" },
+		{ "leave", 1, 0, "gpul_boot_barrier(): rank 1 (pid" },
+		{ "late", 1, 50, "gpul_boot_barrier(): rank 1 of 3 ranks did not answer within 50 ms" },
 	};
 	struct rank_end ends[3];
 
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		ranks_as_threads(3, do_differently, (void *)(uintptr_t)&cases[i], ends);
-		for (int r = 0; r < 3; r++) {
-			if (strcmp(cases[i].what, "leave") == 0 && r == 1)
-				continue;
-			if (!ends[r].status || !strstr(ends[r].err.text, cases[i].text))
-				fail_msg("%s, rank %d: %s", cases[i].what, r, ends[r].err.text);
-		}
-		assert_int_equal(ranks_n_files(), 0);
+		ranks_as_threads(3, ranks_call_differently, (void *)(uintptr_t)&cases[i], ends);
+		ranks_expect_difference(&cases[i], ends, 3);
 	}
-}
-
-/* Ranks 1 and 3 of 5 do not call gpul_boot_open(). */
-static gpul_status come_or_not(const gpul_comm_job *job, void *arg, gpul_error *err)
-{
-	gpul_boot *b = NULL;
-	gpul_status st = GPUL_OK;
-
-	if (job->rank != 1 && job->rank != 3)
-		st = gpul_boot_open(job, *(int *)arg, &b, err);
-	gpul_boot_close(b);
-	return st;
 }
 
 static void the_message_names_the_ranks_that_have_not_arrived(void **state)
 {
 	struct rank_end ends[5];
-	int timeout_ms = 1000;
 
 	(void)state;
-	ranks_as_threads(5, come_or_not, &timeout_ms, ends);
-	for (int r = 0; r < 5; r += 2) {
-		assert_int_equal(ends[r].status, GPUL_ESYS);
-		if (!strstr(ends[r].err.text, "ranks 1, 3 of 5 ranks did not answer within 1000 ms"))
-			fail_msg("rank %d: %s", r, ends[r].err.text);
-	}
-	assert_int_equal(ranks_n_files(), 0);
+	ranks_as_threads(5, ranks_1_and_3_stay_away, NULL, ends);
+	ranks_expect_absence(ends);
 }
 
 static void without_rank_0_the_message_says_what_it_needs(void **state)

@@ -25,44 +25,11 @@
 
 enum { LONG_MS = 20000 };
 
-/* ---- a rank that calls gpul_boot_open(), on a thread ------------------------------------------------------------- */
-
-struct real_rank {
-	pthread_t thread;
-	gpul_comm_job job;
-	gpul_boot *boot;
-	gpul_status status;
-	gpul_error err;
-};
-
-static void *open_boot(void *arg)
+static void start_rank(struct ranks_opener *r, const gpul_comm_job *job, int rank)
 {
-	struct real_rank *r = arg;
+	const gpul_comm_job mine = ranks_of(job, rank);
 
-	r->status = gpul_boot_open(&r->job, LONG_MS, &r->boot, &r->err);
-	return NULL;
-}
-
-static void start_rank(struct real_rank *r, const gpul_comm_job *job, int rank)
-{
-	*r = (struct real_rank){ .job = ranks_of(job, rank) };
-	assert_int_equal(pthread_create(&r->thread, NULL, open_boot, r), 0);
-}
-
-static void expect_failure(struct real_rank *r, const char *text)
-{
-	pthread_join(r->thread, NULL);
-	assert_null(r->boot);
-	assert_int_not_equal(r->status, GPUL_OK);
-	if (!strstr(r->err.text, text))
-		fail_msg("expected '%s': %s", text, r->err.text);
-}
-
-static void expect_meeting(struct real_rank *r)
-{
-	pthread_join(r->thread, NULL);
-	if (r->status)
-		fail_msg("rank %d: %s", r->job.rank, r->err.text);
+	ranks_start(r, &mine, LONG_MS);
 }
 
 /* ---- the stranger ----------------------------------------------------------------------------------------------- */
@@ -158,7 +125,7 @@ static void strangers_do_not_disturb_the_meeting(void **state)
 {
 	gpul_comm_job job = ranks_job(0, 2);
 	int before = ranks_n_open(), silent[60];
-	struct real_rank zero, one;
+	struct ranks_opener zero, one;
 	unsigned char garbage[200] = { 1, 2, 3 }, *large = calloc(1, 100000);
 	struct hello h = good_hello(&job, 1);
 	int fd;
@@ -188,8 +155,8 @@ static void strangers_do_not_disturb_the_meeting(void **state)
 	for (size_t i = 0; i < sizeof silent / sizeof *silent; i++) /* more connections than rank 0 keeps */
 		silent[i] = connect_to(&job);
 	start_rank(&one, &job, 1);
-	expect_meeting(&zero);
-	expect_meeting(&one);
+	ranks_expect_meeting(&zero);
+	ranks_expect_meeting(&one);
 	gpul_boot_close(one.boot);
 	gpul_boot_close(zero.boot);
 	for (size_t i = 0; i < sizeof silent / sizeof *silent; i++)
@@ -272,7 +239,7 @@ static void contradictions_fail_both_sides(void **state)
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		gpul_comm_job job = ranks_job(0, 3);
 		struct hello h = good_hello(&job, 2);
-		struct real_rank zero;
+		struct ranks_opener zero;
 		int before = ranks_n_open(), fd;
 
 		start_rank(&zero, &job, 0);
@@ -280,7 +247,7 @@ static void contradictions_fail_both_sides(void **state)
 		cases[i].spoil(&h);
 		send_raw(fd, &h, HELLO_BYTES, 0);
 		expect_refusal(fd, cases[i].text);
-		expect_failure(&zero, cases[i].text);
+		ranks_expect_failure(&zero, cases[i].text);
 		assert_int_equal(ranks_n_open(), before);
 		assert_int_equal(ranks_n_files(), 0);
 	}
@@ -291,7 +258,7 @@ static void two_processes_with_one_rank_are_named(void **state)
 	gpul_comm_job job = ranks_job(0, 3);
 	struct hello h = good_hello(&job, 1);
 	struct boot_packet *p = malloc(sizeof *p);
-	struct real_rank zero;
+	struct ranks_opener zero;
 	char text[64];
 	int first, second;
 
@@ -308,7 +275,7 @@ static void two_processes_with_one_rank_are_named(void **state)
 	send_raw(second, &h, HELLO_BYTES, 0);
 	snprintf(text, sizeof text, "processes 101 and 102 both say that they are rank 1");
 	expect_refusal(second, text);
-	expect_failure(&zero, text);
+	ranks_expect_failure(&zero, text);
 	close(first);
 	free(p);
 }
@@ -316,7 +283,7 @@ static void two_processes_with_one_rank_are_named(void **state)
 static void a_second_rank_0_is_refused(void **state)
 {
 	gpul_comm_job job = ranks_job(0, 2);
-	struct real_rank zero, again, one;
+	struct ranks_opener zero, again, one;
 	char text[160];
 	int guest;
 
@@ -325,10 +292,10 @@ static void a_second_rank_0_is_refused(void **state)
 	guest = connect_to(&job); /* when this connection exists, rank 0 is listening */
 	start_rank(&again, &job, 0);
 	snprintf(text, sizeof text, "rank 0 of job %s is already process %d: give each process its own rank", job.name, (int)getpid());
-	expect_failure(&again, text);
+	ranks_expect_failure(&again, text);
 	start_rank(&one, &job, 1); /* the second rank 0 has not disturbed the job */
-	expect_meeting(&zero);
-	expect_meeting(&one);
+	ranks_expect_meeting(&zero);
+	ranks_expect_meeting(&one);
 	gpul_boot_close(one.boot);
 	gpul_boot_close(zero.boot);
 	close(guest);
@@ -361,7 +328,7 @@ static void answers_of_a_wrong_rank_0_are_refused(void **state)
 		int before = ranks_n_open(), listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), guest, file;
 		struct boot_head head = { .type = cases[i].type };
 		struct boot_packet *p = malloc(sizeof *p);
-		struct real_rank one;
+		struct ranks_opener one;
 
 		assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof address), 0);
 		assert_int_equal(listen(listener, 4), 0);
@@ -375,7 +342,7 @@ static void answers_of_a_wrong_rank_0_are_refused(void **state)
 		if (cases[i].type)
 			assert_int_equal(gpul_boot_send(guest, &head, NULL, 0, &file, cases[i].kind_of_fd > 0, NULL), BOOT_GOT_PACKET);
 		close(guest);
-		expect_failure(&one, cases[i].text);
+		ranks_expect_failure(&one, cases[i].text);
 		close(file);
 		close(listener);
 		unlink(address.sun_path);
@@ -391,7 +358,7 @@ static void the_socket_of_a_killed_rank_0_is_replaced(void **state)
 	gpul_comm_job job = ranks_job(0, 2);
 	struct sockaddr_un address = address_of(&job);
 	int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	struct real_rank zero, one;
+	struct ranks_opener zero, one;
 
 	(void)state;
 	assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof address), 0);
@@ -399,8 +366,8 @@ static void the_socket_of_a_killed_rank_0_is_replaced(void **state)
 	start_rank(&one, &job, 1);
 	usleep(20000);
 	start_rank(&zero, &job, 0);
-	expect_meeting(&zero);
-	expect_meeting(&one);
+	ranks_expect_meeting(&zero);
+	ranks_expect_meeting(&one);
 	gpul_boot_close(zero.boot);
 	gpul_boot_close(one.boot);
 	assert_int_equal(ranks_n_files(), 0);

@@ -4,7 +4,6 @@
 
 #include "tests/comm/bootstrap/ranks.h"
 
-enum { SEVERAL_LONG_MS = 60000 }; /* a time-out that only a failing test reaches */
 #define SEVERAL_SECRET "a secret of the tests"
 
 /* Create a job whose address no other process uses. */

@@ -37,16 +37,16 @@ static gpul_status compare_clocks(const gpul_comm_job *job, void *arg, gpul_erro
 	int mine = 7 * job->rank, all[GPUL_COMM_MAX_RANKS] = { 0 };
 	uint64_t began;
 	gpul_boot *b = NULL;
-	gpul_status st = gpul_boot_open(job, SEVERAL_LONG_MS, &b, err);
+	gpul_status st = gpul_boot_open(job, RANKS_LONG_MS, &b, err);
 
 	(void)arg;
 	for (int k = 0; !st && k < 3; k++) { /* also make other calls before and after the clock exchange */
 		memset(stamps, 0xff, sizeof stamps);
 		began = gpul_clock_ns();
-		st = gpul_boot_clocks(b, ROUNDS, job->rank ? NULL : stamps, SEVERAL_LONG_MS, err);
+		st = gpul_boot_clocks(b, ROUNDS, job->rank ? NULL : stamps, RANKS_LONG_MS, err);
 		if (!st && job->rank == 0)
 			st = check_stamps(b, stamps, began, err);
-		st = st ? st : gpul_boot_allgather(b, &mine, sizeof mine, all, SEVERAL_LONG_MS, err);
+		st = st ? st : gpul_boot_allgather(b, &mine, sizeof mine, all, RANKS_LONG_MS, err);
 		for (int r = 0; !st && r < job->size; r++)
 			if (all[r] != 7 * r)
 				st = gpul_fail(err, GPUL_EFORMAT, 0, "rank %d sent %d", r, all[r]);
@@ -75,12 +75,12 @@ static gpul_status call_otherwise(const gpul_comm_job *job, void *arg, gpul_erro
 	const unsigned *rounds = arg;
 	gpul_boot_stamp stamps[2 * ROUNDS];
 	gpul_boot *b = NULL;
-	gpul_status st = gpul_boot_open(job, SEVERAL_LONG_MS, &b, err);
+	gpul_status st = gpul_boot_open(job, RANKS_LONG_MS, &b, err);
 
 	if (!st && job->rank && !*rounds)
-		st = gpul_boot_barrier(b, SEVERAL_LONG_MS, err);
+		st = gpul_boot_barrier(b, RANKS_LONG_MS, err);
 	else if (!st)
-		st = gpul_boot_clocks(b, job->rank ? *rounds : ROUNDS, stamps, SEVERAL_LONG_MS, err);
+		st = gpul_boot_clocks(b, job->rank ? *rounds : ROUNDS, stamps, RANKS_LONG_MS, err);
 	gpul_boot_close(b);
 	return st;
 }

@@ -22,52 +22,10 @@
 #include "comm/bootstrap/hosts/stream_internal.h"
 #include "tests/comm/bootstrap/hosts/several.h"
 
-/* ---- a rank that calls gpul_boot_open(), on a thread ------------------------------------------------------------- */
-
-struct real_rank {
-	pthread_t thread;
-	gpul_comm_job job;
-	int timeout_ms;
-	gpul_boot *boot;
-	gpul_status status;
-	gpul_error err;
-};
-
-static void *open_boot(void *arg)
+static void meet_and_close(struct ranks_opener *zero, struct ranks_opener *one)
 {
-	struct real_rank *r = arg;
-
-	r->status = gpul_boot_open(&r->job, r->timeout_ms, &r->boot, &r->err);
-	return NULL;
-}
-
-static void start_rank(struct real_rank *r, const gpul_comm_job *job, int timeout_ms)
-{
-	*r = (struct real_rank){ .job = *job, .timeout_ms = timeout_ms };
-	assert_int_equal(pthread_create(&r->thread, NULL, open_boot, r), 0);
-}
-
-static void expect_failure(struct real_rank *r, const char *text)
-{
-	pthread_join(r->thread, NULL);
-	assert_null(r->boot);
-	assert_int_not_equal(r->status, GPUL_OK);
-	if (!strstr(r->err.text, text))
-		fail_msg("expected '%s': %s", text, r->err.text);
-	assert_null(strstr(r->err.text, r->job.secret));
-}
-
-static void expect_meeting(struct real_rank *r)
-{
-	pthread_join(r->thread, NULL);
-	if (r->status)
-		fail_msg("rank %d: %s", r->job.rank, r->err.text);
-}
-
-static void meet_and_close(struct real_rank *zero, struct real_rank *one)
-{
-	expect_meeting(zero);
-	expect_meeting(one);
+	ranks_expect_meeting(zero);
+	ranks_expect_meeting(one);
 	gpul_boot_close(one->boot);
 	gpul_boot_close(zero->boot);
 }
@@ -143,7 +101,7 @@ static void strangers_do_not_disturb_the_meeting(void **state)
 {
 	enum { N_SILENT = 150 };
 	gpul_comm_job job = several_job(0, 2), other = several_of(&job, 1, "ab");
-	struct real_rank zero, one;
+	struct ranks_opener zero, one;
 	struct boot_head head = { .type = BOOT_HELLO };
 	int silent[N_SILENT], fd;
 	char rubbish[5000];
@@ -151,7 +109,7 @@ static void strangers_do_not_disturb_the_meeting(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof rubbish; i++)
 		rubbish[i] = (char)(i * 2654435761u >> 13);
-	start_rank(&zero, &job, SEVERAL_LONG_MS);
+	ranks_start(&zero, &job, RANKS_LONG_MS);
 	for (int i = 0; i < N_SILENT; i++)
 		silent[i] = several_connect(&job);
 	close(several_connect(&job)); /* connects and disconnects, like a port scanner */
@@ -168,7 +126,7 @@ static void strangers_do_not_disturb_the_meeting(void **state)
 	fd = several_connect(&job); /* will send half a header, and then nothing */
 	gpul_boot_head_fill(&head, sizeof(struct boot_visit));
 	(void)send(fd, &head, 20, MSG_NOSIGNAL);
-	start_rank(&one, &other, SEVERAL_LONG_MS);
+	ranks_start(&one, &other, RANKS_LONG_MS);
 	meet_and_close(&zero, &one);
 	close(fd);
 	for (int i = 0; i < N_SILENT; i++)
@@ -178,28 +136,28 @@ static void strangers_do_not_disturb_the_meeting(void **state)
 static void a_wrong_secret_is_refused_on_both_sides(void **state)
 {
 	gpul_comm_job job = several_job(0, 2), other = several_of(&job, 1, "ab");
-	struct real_rank zero, one;
+	struct ranks_opener zero, one;
 
 	(void)state;
 	strcpy(other.secret, "another secret of the tests");
-	start_rank(&zero, &job, 3000);
-	start_rank(&one, &other, SEVERAL_LONG_MS);
-	expect_failure(&one, "refused rank 1: rank 1 of host b has a different secret (GPULOAD_COMM_SECRET) from rank 0");
-	expect_failure(&zero, "rank 1 of 2 ranks did not answer within 3000 ms; refused 127.0.0.1:");
+	ranks_start(&zero, &job, 3000);
+	ranks_start(&one, &other, RANKS_LONG_MS);
+	ranks_expect_failure(&one, "refused rank 1: rank 1 of host b has a different secret (GPULOAD_COMM_SECRET) from rank 0");
+	ranks_expect_failure(&zero, "rank 1 of 2 ranks did not answer within 3000 ms; refused 127.0.0.1:");
 	assert_non_null(strstr(zero.err.text, "rank 1 of host b has a different secret"));
 }
 
 static void the_right_rank_still_comes_after_a_wrong_secret(void **state)
 {
 	gpul_comm_job job = several_job(0, 2), wrong = several_of(&job, 1, "ab"), right = wrong;
-	struct real_rank zero, one;
+	struct ranks_opener zero, one;
 
 	(void)state;
 	strcpy(wrong.secret, "another secret of the tests");
-	start_rank(&zero, &job, SEVERAL_LONG_MS);
-	start_rank(&one, &wrong, SEVERAL_LONG_MS);
-	expect_failure(&one, "has a different secret");
-	start_rank(&one, &right, SEVERAL_LONG_MS);
+	ranks_start(&zero, &job, RANKS_LONG_MS);
+	ranks_start(&one, &wrong, RANKS_LONG_MS);
+	ranks_expect_failure(&one, "has a different secret");
+	ranks_start(&one, &right, RANKS_LONG_MS);
 	meet_and_close(&zero, &one);
 }
 
@@ -207,28 +165,28 @@ static void another_version_is_refused_on_both_sides(void **state)
 {
 	gpul_comm_job job = several_job(0, 2);
 	struct boot_visit v = good_visit(&job, 1);
-	struct real_rank zero;
+	struct ranks_opener zero;
 	int fd;
 
 	(void)state;
-	start_rank(&zero, &job, 2000);
+	ranks_start(&zero, &job, 2000);
 	fd = several_connect(&job);
 	send_packet(fd, BOOT_HELLO, BOOT_VERSION + 1, &v, sizeof v);
 	expect_refusal(fd, "a message of start-up protocol version");
-	expect_failure(&zero, "of start-up protocol version");
+	ranks_expect_failure(&zero, "of start-up protocol version");
 }
 
 static void another_job_at_the_address_is_refused(void **state)
 {
 	gpul_comm_job job = several_job(0, 2), other = several_of(&job, 1, "ab"), stray = other;
-	struct real_rank zero, one, lost;
+	struct ranks_opener zero, one, lost;
 
 	(void)state;
 	strcpy(stray.name, "stray");
-	start_rank(&zero, &job, SEVERAL_LONG_MS);
-	start_rank(&lost, &stray, SEVERAL_LONG_MS);
-	expect_failure(&lost, "a different job listens at this address");
-	start_rank(&one, &other, SEVERAL_LONG_MS);
+	ranks_start(&zero, &job, RANKS_LONG_MS);
+	ranks_start(&lost, &stray, RANKS_LONG_MS);
+	ranks_expect_failure(&lost, "a different job listens at this address");
+	ranks_start(&one, &other, RANKS_LONG_MS);
 	meet_and_close(&zero, &one);
 }
 
@@ -249,12 +207,12 @@ static void a_rank_that_contradicts_the_job_fails_it(void **state)
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		gpul_comm_job job = several_job(0, 3);
 		struct boot_visit v = good_visit(&job, cases[i].rank);
-		struct real_rank zero;
+		struct ranks_opener zero;
 
 		v.size = cases[i].size;
-		start_rank(&zero, &job, SEVERAL_LONG_MS);
+		ranks_start(&zero, &job, RANKS_LONG_MS);
 		expect_refusal(visit(&job, &v, SEVERAL_SECRET, p), cases[i].text);
-		expect_failure(&zero, cases[i].text);
+		ranks_expect_failure(&zero, cases[i].text);
 	}
 	free(p);
 }
@@ -264,17 +222,17 @@ static void two_processes_with_one_rank_are_named(void **state)
 	gpul_comm_job job = several_job(0, 3);
 	struct boot_visit v = good_visit(&job, 1);
 	struct boot_packet *p = malloc(sizeof *p);
-	struct real_rank zero;
+	struct ranks_opener zero;
 	int first;
 
 	(void)state;
-	start_rank(&zero, &job, SEVERAL_LONG_MS);
+	ranks_start(&zero, &job, RANKS_LONG_MS);
 	first = visit(&job, &v, SEVERAL_SECRET, p);
 	assert_int_equal(receive_packet(first, p), BOOT_GOT_PACKET);
 	assert_int_equal(p->head.type, BOOT_WELCOME);
 	v.pid = 4712;
 	expect_refusal(visit(&job, &v, SEVERAL_SECRET, p), "process 4711 of host elsewhere and process 4712 of host elsewhere both");
-	expect_failure(&zero, "both say that they are rank 1");
+	ranks_expect_failure(&zero, "both say that they are rank 1");
 	close(first);
 	free(p);
 }
@@ -286,11 +244,11 @@ static void a_repeated_proof_is_refused(void **state)
 	struct boot_visit v = good_visit(&job, 1);
 	struct boot_packet *p = malloc(sizeof *p);
 	unsigned char proof[GPUL_SHA256_BYTES];
-	struct real_rank zero;
+	struct ranks_opener zero;
 	int first, second;
 
 	(void)state;
-	start_rank(&zero, &job, 3000);
+	ranks_start(&zero, &job, 3000);
 	first = several_connect(&job);
 	send_packet(first, BOOT_HELLO, BOOT_VERSION, &v, sizeof v);
 	assert_int_equal(receive_packet(first, p), BOOT_GOT_PACKET);
@@ -301,7 +259,7 @@ static void a_repeated_proof_is_refused(void **state)
 	assert_int_equal(receive_packet(second, p), BOOT_GOT_PACKET);
 	send_packet(second, BOOT_PROOF, BOOT_VERSION, proof, sizeof proof);
 	expect_refusal(second, "has a different secret");
-	expect_failure(&zero, "ranks did not answer within 3000 ms");
+	ranks_expect_failure(&zero, "ranks did not answer within 3000 ms");
 	free(p);
 }
 
@@ -339,9 +297,9 @@ static void answers_of_a_wrong_rank_0_are_refused(void **state)
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		gpul_comm_job job = several_job(1, 2);
 		int listener = listen_as_rank_0(&job), guest;
-		struct real_rank one;
+		struct ranks_opener one;
 
-		start_rank(&one, &job, SEVERAL_LONG_MS);
+		ranks_start(&one, &job, RANKS_LONG_MS);
 		guest = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
 		assert_int_equal(receive_packet(guest, p), BOOT_GOT_PACKET);
 		assert_int_equal(p->head.type, BOOT_HELLO);
@@ -354,7 +312,7 @@ static void answers_of_a_wrong_rank_0_are_refused(void **state)
 			/* Reply with the rank's own proof. */
 			send_packet(guest, BOOT_WELCOME, BOOT_VERSION, p->payload, GPUL_SHA256_BYTES);
 		}
-		expect_failure(&one, cases[i].text);
+		ranks_expect_failure(&one, cases[i].text);
 		close(guest);
 		close(listener);
 	}
@@ -365,14 +323,14 @@ static void a_rank_0_that_hangs_up_is_tried_again(void **state)
 {
 	gpul_comm_job job = several_job(0, 2), other = several_of(&job, 1, "ab");
 	int listener = listen_as_rank_0(&job);
-	struct real_rank zero, one;
+	struct ranks_opener zero, one;
 
 	(void)state;
-	start_rank(&one, &other, SEVERAL_LONG_MS);
+	ranks_start(&one, &other, RANKS_LONG_MS);
 	for (int i = 0; i < 3; i++)
 		close(accept4(listener, NULL, NULL, SOCK_CLOEXEC));
 	close(listener);
-	start_rank(&zero, &job, SEVERAL_LONG_MS);
+	ranks_start(&zero, &job, RANKS_LONG_MS);
 	meet_and_close(&zero, &one);
 }
 
@@ -380,15 +338,15 @@ static void the_address_must_be_free(void **state)
 {
 	gpul_comm_job job = several_job(0, 2);
 	int listener = listen_as_rank_0(&job);
-	struct real_rank zero;
+	struct ranks_opener zero;
 
 	(void)state;
-	start_rank(&zero, &job, SEVERAL_LONG_MS);
-	expect_failure(&zero, "another process listens there");
+	ranks_start(&zero, &job, RANKS_LONG_MS);
+	ranks_expect_failure(&zero, "another process listens there");
 	close(listener);
 	strcpy(job.interface, "no-such-if");
-	start_rank(&zero, &job, SEVERAL_LONG_MS);
-	expect_failure(&zero, "GPULOAD_COMM_INTERFACE=no-such-if: there is no such interface, or it is down or has no address");
+	ranks_start(&zero, &job, RANKS_LONG_MS);
+	ranks_expect_failure(&zero, "GPULOAD_COMM_INTERFACE=no-such-if: there is no such interface, or it is down or has no address");
 }
 
 static void rank_0_listens_on_the_interface_that_is_given(void **state)
@@ -398,11 +356,11 @@ static void rank_0_listens_on_the_interface_that_is_given(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof interfaces / sizeof *interfaces; i++) {
 		gpul_comm_job job = several_job(0, 2), other = several_of(&job, 1, "ab");
-		struct real_rank zero, one;
+		struct ranks_opener zero, one;
 
 		strcpy(job.interface, interfaces[i]);
-		start_rank(&zero, &job, SEVERAL_LONG_MS);
-		start_rank(&one, &other, SEVERAL_LONG_MS);
+		ranks_start(&zero, &job, RANKS_LONG_MS);
+		ranks_start(&one, &other, RANKS_LONG_MS);
 		meet_and_close(&zero, &one);
 	}
 }

@@ -48,7 +48,7 @@ static gpul_status check_hosts(const gpul_comm_job *job, void *arg, gpul_error *
 	const char *letters = arg;
 	int mine = memfd_create("mark", MFD_CLOEXEC), all[GPUL_COMM_MAX_RANKS];
 	gpul_boot *b = NULL;
-	gpul_status st = gpul_boot_open(job, SEVERAL_LONG_MS, &b, err);
+	gpul_status st = gpul_boot_open(job, RANKS_LONG_MS, &b, err);
 
 	if (ftruncate(mine, 1000 + job->rank))
 		st = gpul_fail(err, GPUL_ESYS, 0, "ftruncate");
@@ -57,7 +57,7 @@ static gpul_status check_hosts(const gpul_comm_job *job, void *arg, gpul_error *
 		    gpul_boot_pid(b, r) != getpid())
 			st = gpul_fail(err, GPUL_EFORMAT, 0, "rank %d has host %d, %s", r, gpul_boot_host(b, r), gpul_boot_host_name(b, r));
 	if (!st)
-		st = gpul_boot_exchange_fds(b, &mine, 1, all, SEVERAL_LONG_MS, err);
+		st = gpul_boot_exchange_fds(b, &mine, 1, all, RANKS_LONG_MS, err);
 	for (int r = 0; !st && r < job->size; r++) {
 		const bool shared = letters[r] == letters[job->rank];
 
@@ -67,7 +67,7 @@ static gpul_status check_hosts(const gpul_comm_job *job, void *arg, gpul_error *
 			close(all[r]);
 	}
 	if (!st)
-		st = gpul_boot_barrier(b, SEVERAL_LONG_MS, err);
+		st = gpul_boot_barrier(b, RANKS_LONG_MS, err);
 	close(mine);
 	gpul_boot_close(b);
 	return st;
@@ -85,115 +85,46 @@ static void hosts_have_numbers_and_names_and_descriptors_stay_inside(void **stat
 	}
 }
 
-static gpul_status meet_often(const gpul_comm_job *job, void *arg, gpul_error *err)
-{
-	gpul_status st = GPUL_OK;
-
-	for (int i = 0; !st && i < *(int *)arg; i++) {
-		gpul_boot *b = NULL;
-
-		st = gpul_boot_open(job, SEVERAL_LONG_MS, &b, err);
-		gpul_boot_close(b);
-	}
-	return st;
-}
-
 static void a_job_meets_again_at_the_same_address(void **state)
 {
 	struct rank_end ends[4];
 	int n = 10;
 
 	(void)state;
-	several_as_threads("abab", meet_often, &n, ends);
+	several_as_threads("abab", ranks_meet_often, &n, ends);
 	ranks_expect_ok(ends, 4);
 }
 
 /* ---- ranks that never open the bootstrap, that leave, or that make different calls ------------------------------- */
 
-struct different {
-	const char *what;
-	const char *text; /* text that each rank's error message must contain */
-};
-
 /* Rank 3, the second rank of host b, calls something different from the other ranks. */
-static gpul_status do_differently(const gpul_comm_job *job, void *arg, gpul_error *err)
-{
-	const struct different *d = arg;
-	unsigned char all[GPUL_COMM_MAX_RANKS * 2] = { 0 };
-	gpul_boot *b = NULL;
-	gpul_status st = gpul_boot_open(job, SEVERAL_LONG_MS, &b, err);
-	gpul_error mine = { .status = GPUL_ECUDA, .native = 719, .text = "the kernel failed" };
-	int odd = job->rank == 3;
-
-	if (!st && strcmp(d->what, "size") == 0)
-		st = gpul_boot_allgather(b, "ab", odd ? 2 : 1, all, SEVERAL_LONG_MS, err);
-	if (!st && strcmp(d->what, "call") == 0)
-		st = odd ? gpul_boot_barrier(b, SEVERAL_LONG_MS, err) : gpul_boot_allgather(b, "", 0, all, SEVERAL_LONG_MS, err);
-	if (!st && strcmp(d->what, "leave") == 0 && !odd)
-		st = gpul_boot_barrier(b, SEVERAL_LONG_MS, err);
-	if (!st && strcmp(d->what, "late") == 0 && !odd)
-		st = gpul_boot_barrier(b, 1000, err);
-	if (!st && strcmp(d->what, "fail") == 0 && odd)
-		gpul_boot_fail(b, &mine, 3);
-	if (!st && strcmp(d->what, "fail") == 0)
-		st = gpul_boot_barrier(b, SEVERAL_LONG_MS, err);
-	while (!st && odd && !gpul_boot_failure(b, NULL) && strcmp(d->what, "leave") != 0)
-		usleep(1000);
-	if (!st && odd)
-		st = gpul_boot_failed(b, err);
-	gpul_boot_close(b);
-	return st;
-}
-
 static void ranks_that_disagree_all_fail_with_one_message(void **state)
 {
-	static const struct different cases[] = {
-		{ "size",
+	static const struct ranks_difference cases[] = {
+		{ "size", 3, 0,
 		  "rank 3 called gpul_boot_allgather() with 2 as call 1, but rank 2 called gpul_boot_allgather() with 1 as call 1" },
-		{ "call", "rank 3 called gpul_boot_barrier() with 0 as call 1, but rank 2 called gpul_boot_allgather() with 0 as call 1" },
-		{ "leave", " on host b has left the job" },
-		{ "late", "gpul_boot_barrier(): rank 3 of 5 ranks did not answer within 1000 ms" },
-		{ "fail", "the kernel failed" },
+		{ "call", 3, 0,
+		  "rank 3 called gpul_boot_barrier() with 0 as call 1, but rank 2 called gpul_boot_allgather() with 0 as call 1" },
+		{ "leave", 3, 0, " on host b has left the job" },
+		{ "late", 3, 1000, "gpul_boot_barrier(): rank 3 of 5 ranks did not answer within 1000 ms" },
+		{ "fail", 3, 0, "the kernel failed" },
 	};
 	struct rank_end ends[5];
 
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		several_as_threads("aabbc", do_differently, (void *)(uintptr_t)&cases[i], ends);
-		for (int r = 0; r < 5; r++) {
-			if (strcmp(cases[i].what, "leave") == 0 && r == 3)
-				continue;
-			if (!ends[r].status || !strstr(ends[r].err.text, cases[i].text))
-				fail_msg("%s, rank %d: %s", cases[i].what, r, ends[r].err.text);
-		}
-		assert_int_equal(ranks_n_files(), 0);
+		several_as_threads("aabbc", ranks_call_differently, (void *)(uintptr_t)&cases[i], ends);
+		ranks_expect_difference(&cases[i], ends, 5);
 	}
-}
-
-/* Ranks 1 and 3 of 5 do not call gpul_boot_open(). */
-static gpul_status come_or_not(const gpul_comm_job *job, void *arg, gpul_error *err)
-{
-	gpul_boot *b = NULL;
-	gpul_status st = GPUL_OK;
-
-	if (job->rank != 1 && job->rank != 3)
-		st = gpul_boot_open(job, *(int *)arg, &b, err);
-	gpul_boot_close(b);
-	return st;
 }
 
 static void the_message_names_the_ranks_that_have_not_arrived(void **state)
 {
 	struct rank_end ends[5];
-	int timeout_ms = 1000;
 
 	(void)state;
-	several_as_threads("ababc", come_or_not, &timeout_ms, ends);
-	for (int r = 0; r < 5; r += 2) {
-		assert_int_equal(ends[r].status, GPUL_ESYS);
-		if (!strstr(ends[r].err.text, "ranks 1, 3 of 5 ranks did not answer within 1000 ms"))
-			fail_msg("rank %d: %s", r, ends[r].err.text);
-	}
+	several_as_threads("ababc", ranks_1_and_3_stay_away, NULL, ends);
+	ranks_expect_absence(ends);
 }
 
 static void without_rank_0_the_message_has_its_address(void **state)
@@ -217,7 +148,7 @@ static gpul_status open_in_a_folder(const gpul_comm_job *job, void *arg, gpul_er
 
 	if (job->rank >= 2)
 		setenv("GPULOAD_RUNTIME_DIR", "/dev/null", 1);
-	st = gpul_boot_open(job, SEVERAL_LONG_MS, &b, err);
+	st = gpul_boot_open(job, RANKS_LONG_MS, &b, err);
 	(void)arg;
 	gpul_boot_close(b);
 	return st;

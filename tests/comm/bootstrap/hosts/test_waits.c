@@ -38,11 +38,11 @@ static gpul_status wait_in_turn(const gpul_comm_job *job, void *arg, gpul_error 
 	int mine = 0, all[MOST_RANKS];
 	gpul_boot *b = NULL;
 	struct boot_call call;
-	gpul_status st = gpul_boot_open(job, SEVERAL_LONG_MS, &b, err);
+	gpul_status st = gpul_boot_open(job, RANKS_LONG_MS, &b, err);
 
 	if (!st && job->rank == p->chain.victim) {
 		atomic_store(&b->roster->entry[job->rank].awaits, p->chain.awaits);
-		st = gpul_boot_call_begin(b, BOOT_ALLGATHER, sizeof mine, SEVERAL_LONG_MS, &call, err);
+		st = gpul_boot_call_begin(b, BOOT_ALLGATHER, sizeof mine, RANKS_LONG_MS, &call, err);
 		while (p->n_seen < job->size - 1 && !gpul_boot_failure(b, NULL))
 			usleep(1000);
 		if (p->chain.stops)
@@ -57,7 +57,7 @@ static gpul_status wait_in_turn(const gpul_comm_job *job, void *arg, gpul_error 
 		while (p->chain.late & 1u << job->rank && gpul_boot_silent_ms(b, p->chain.victim) < SILENT_MS &&
 		       !gpul_boot_failure(b, NULL))
 			usleep(1000);
-		st = gpul_boot_allgather(b, &mine, sizeof mine, all, p->chain.first & 1u << job->rank ? FIRST_MS : SEVERAL_LONG_MS, err);
+		st = gpul_boot_allgather(b, &mine, sizeof mine, all, p->chain.first & 1u << job->rank ? FIRST_MS : RANKS_LONG_MS, err);
 	}
 	gpul_boot_close(b);
 	return st;
