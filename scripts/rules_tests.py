@@ -90,7 +90,7 @@ def test_object(w, c, folder):
 def write_test(w, c, helpers, opened, inputs, products):
     with open(c, encoding="utf-8") as f:
         text = f.read()
-    cmocka = "<cmocka.h>" in text
+    cmocka = "cmocka.h" in text
     if cmocka and not w.have["cmocka"].where:
         return
     folder = os.path.dirname(c)

@@ -1,14 +1,10 @@
 /* test_calls.c — gpuload calls: its filter, and its reader on records that a test writes: nested, unfinished, and damaged ones. */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "cli/calls/log/filter.h"
 #include "cli/calls/log/reader.h"
 

@@ -1,14 +1,9 @@
 /* test_arguments.c — arguments that collectives, posted calls, sends, receives and groups refuse, and the messages. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "comm/layout.h"
 #include "comm/persistent.h"
 #include "comm/trace.h"

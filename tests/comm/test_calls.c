@@ -1,13 +1,8 @@
 /* test_calls.c — the rows of calls.def: names, numbers and properties, and the lists of calls that help and messages print. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "comm/calls.h"
 #include "comm/plan.h"
 

@@ -3,12 +3,8 @@
  *
  * The ranks are processes.  This program's sendmsg(), which the linker prefers to libc's, counts the packets of the bootstrap: the
  * victim stops before it sends its n-th packet.  The rounds of a transport run at the same time, because their ranks mostly sleep. */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -18,8 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "tests/comm/ranks.h"
 
 enum { ROUNDS = 5, MAX_RANKS = 4, TIMEOUT_MS = 5000 };

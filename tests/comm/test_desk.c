@@ -1,16 +1,11 @@
 /* test_desk.c — the words that ranks exchange at the start and the end of a call (comm/layout.h): ranks that make different calls, or no
  * call; grids that change; call numbers that wrap. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "tests/comm/collectives.h"
 
 /* clang-format off */

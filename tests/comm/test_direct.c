@@ -1,11 +1,5 @@
 /* test_direct.c — collectives that read and write the other ranks' buffers. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "tests/comm/collectives.h"
 
 enum { BUFFER_BYTES = 256 << 10 };

@@ -1,16 +1,11 @@
 /* test_idle.c — the threads of a communicator that is not used sleep, and the next call wakes them. */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "tests/comm/ranks.h"
 
 enum { MOST_RANKS = 16, PAUSE_S = 2, N_LOOKS = 5, WAKES_PER_S = 20, COUNT = 100 };

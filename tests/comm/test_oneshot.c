@@ -1,11 +1,5 @@
 /* test_oneshot.c — collectives of small messages in one round trip. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "tests/comm/collectives.h"
 
 enum { BUFFER_BYTES = 64 << 10 };

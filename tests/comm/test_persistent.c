@@ -1,8 +1,4 @@
 /* test_persistent.c — a kernel that stays on the GPU, and runs the calls that the CPU posts. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,8 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "tests/comm/collectives.h"
 
 enum { LIMIT_MS = 20000 };

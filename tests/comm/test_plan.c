@@ -1,15 +1,10 @@
 /* test_plan.c — the choice of algorithm, protocol, blocks and threads. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "comm/comm_internal.h"
 #include "tests/comm/ranks.h"
 

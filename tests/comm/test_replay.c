@@ -1,13 +1,8 @@
 /* test_replay.c — repeated calls, and calls in CUDA graphs: the arguments of one launch are used for many calls. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "tests/comm/collectives.h"
 
 /* clang-format off */

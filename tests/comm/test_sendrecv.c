@@ -1,15 +1,10 @@
 /* test_sendrecv.c — sends and receives between ranks, over both transports. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "tests/comm/ranks.h"
 
 struct exchange {

@@ -1,14 +1,9 @@
 /* test_streams.c — calls of one communicator on several streams: destroyed ones, capturing ones, default ones. */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "comm/persistent.h"
 #include "tests/comm/ranks.h"
 

@@ -1,15 +1,10 @@
 /* test_table.c — files of measured choices: valid files are read, and errors are reported with the number of the line. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "comm/table.h"
 
 #define ROW "NVIDIA H200,2,device,allreduce,8192,oneshot,ll,8,256,4.6,node7,2026-11-23\n"

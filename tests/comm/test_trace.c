@@ -1,12 +1,7 @@
 /* test_trace.c — events that a kernel records. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "comm/comm_internal.h"
 #include "comm/trace.h"
 #include "loader/embedded.h"

@@ -1,11 +1,7 @@
 /* test_trace_kernels.c — the events of the library's kernels: their kinds and their nesting. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "tests/support/cmocka.h"
 #include <pthread.h>
 
 #include "comm/trace.h"

@@ -1,13 +1,8 @@
 /* test_tree.c — tests the functions of comm/tree.h that compute parents and children, the order of ranks by host, and the tree and
  * two-level all-reduces with all types and operations, and with various sizes, alignments and numbers of ranks. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "comm/tree.h"
 #include "tests/comm/collectives.h"
 

@@ -1,12 +1,7 @@
 /* test_wrap.c — steps around 2^32, where the flags of LL start again, and where a 32-bit counter would wrap. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "comm/bootstrap/boot.h"
 #include "tests/comm/collectives.h"
 

@@ -1,13 +1,8 @@
 /* test_bell.c — gpul_bell, on which a thread sleeps until another thread rings it: no ring is lost. */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "core/thread/bell.h"
 #include "core/clock.h"
 

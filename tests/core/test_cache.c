@@ -1,12 +1,9 @@
 /* test_cache.c — the disk cache: finds stored results, rejects damaged files, keeps its size limit. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/support/cmocka.h"
 
 #include <dirent.h>
 #include <fcntl.h>

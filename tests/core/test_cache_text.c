@@ -1,13 +1,10 @@
 /* test_cache_text.c — large texts in the disk cache: found as they were stored, compressed on disk; and the process's limit of file
  * sizes. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/support/cmocka.h"
 
 #include <fcntl.h>
 #include <ftw.h>

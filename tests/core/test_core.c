@@ -1,14 +1,10 @@
 /* test_core.c — errors, the log, bytes, arrays, the clock. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "core/array.h"
 #include "core/bytes.h"
 #include "core/clock.h"

@@ -1,7 +1,4 @@
 /* test_file.c — gpul_file reads files and pipes, and explains why other paths cannot be read. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -14,8 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "core/file/file.h"
 
 /* Create a temporary file of n bytes "x"; the caller unlinks it. */

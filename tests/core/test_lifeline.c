@@ -1,18 +1,13 @@
 /* test_lifeline.c — a process marks a shared word as held and ends in different ways; another process reads the word. */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "core/thread/lifeline.h"
 
 static uint32_t *word; /* memory that child processes share */

@@ -1,13 +1,9 @@
 /* test_mangled.c — estimates of demangled lengths, compared with the demangler's results. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "core/demangle.h"
 #include "core/mangled_internal.h"
 

@@ -1,15 +1,10 @@
 /* test_memory_left.c — memory limits of control groups, read from copies of /proc and /sys in a folder. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "core/memory_left.h"
 
 static char root[64];

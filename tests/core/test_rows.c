@@ -1,14 +1,10 @@
 /* test_rows.c — text files with one row per line and columns that are separated by commas. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "core/file/rows.h"
 
 static char path[] = "/tmp/gpuload-test-rows-XXXXXX";

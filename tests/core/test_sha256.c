@@ -1,13 +1,9 @@
 /* test_sha256.c — the examples of FIPS 180-4, hashed in one piece and in several pieces; those of RFC 4231 for HMAC. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "core/sha256.h"
 
 static void check(gpul_sha256 *s, const char *expected)

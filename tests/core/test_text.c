@@ -1,12 +1,8 @@
 /* test_text.c — edit distance and suggestions for misspelt names. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "core/text.h"
 
 static void counts_edits(void **state)

@@ -1,10 +1,5 @@
 /* test_thread.c — threads of the library have their own signal mask, floating-point environment and name. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/cmocka.h"
 #include <signal.h>
 #include <string.h>
 #ifdef __x86_64__

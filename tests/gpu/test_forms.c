@@ -1,15 +1,10 @@
 /* test_forms.c — tests the comparison of two drivers' results. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "tests/gpu/form_oracle.h"
 
 static bool agrees(form_check check, double bound, uint64_t a, uint64_t b, size_t bytes)

@@ -2,15 +2,12 @@
 #include "tests/ipc/support.h"
 
 #include <dirent.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "tests/support/cmocka.h"
 
 static gpul_context context;
 static char folder[64];

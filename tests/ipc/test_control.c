@@ -1,17 +1,12 @@
 /* test_control.c — the control page (step counters and an abort word) between processes, and between a CPU and kernels. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "core/file/file.h"
 #include "driver/context.h"
 #include "ipc/control.h"

@@ -1,14 +1,10 @@
 /* test_drain.c — detaching while kernels run: the memory is not unmapped while they use it. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "core/file/file.h"
 #include "ipc/control.h"
 #include "tests/ipc/support.h"

@@ -1,12 +1,8 @@
 /* test_failing_driver.c — memory is offered, attached and detached while each driver call fails in turn, with each error: nothing leaks. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "tests/fake/fake_memory.h"
 #include "tests/ipc/support.h"
 

@@ -1,10 +1,7 @@
 /* test_lies.c — a client whose server breaks the protocol: the client maps nothing, leaks nothing, and reports the reason. */
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,8 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "ipc/here_internal.h"
 #include "ipc/place.h"
 #include "ipc/socket_internal.h"

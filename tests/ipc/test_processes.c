@@ -1,10 +1,7 @@
 /* test_processes.c — memory shared between processes that exit, are killed, fork, or attach in large numbers. */
 #include <errno.h>
 #include <poll.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "core/clock.h"
 #include "ipc/place.h"
 #include "tests/ipc/child.h"

@@ -1,13 +1,9 @@
 /* test_turns.c — a CPU thread of one process and a kernel of another process take turns on a shared buffer. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "core/file/file.h"
 #include "ipc/control.h"
 #include "tests/ipc/child.h"

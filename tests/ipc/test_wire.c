@@ -1,13 +1,8 @@
 /* test_wire.c — parsing messages: valid messages are copied unchanged, invalid ones are refused with a reason. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "ipc/wire_internal.h"
 
 static const unsigned types[] = { WIRE_HELLO, WIRE_OFFER, WIRE_READY, WIRE_REFUSED, WIRE_INFO, WIRE_BYE };

@@ -1,11 +1,6 @@
 /* fresh_fake.c — a reset fake driver with two devices. */
 #include "tests/memalloc/fresh_fake.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "tests/fake/fake_driver.h"
 #include "tests/fake/fake_memory.h"
 #include "tests/memalloc/support.h"

@@ -2,12 +2,9 @@
 #include "tests/memalloc/regcache_model.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "tests/support/cmocka.h"
 
 static bool overlaps(const struct model_region *r, unsigned first, unsigned end)
 {

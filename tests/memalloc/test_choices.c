@@ -1,15 +1,11 @@
 /* test_choices.c — tests on a fake driver: the kind of memory that AUTO uses, and the messages of refused requests. */
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "core/log.h"
 #include "memalloc/probe.h"
 #include "tests/fake/fake_memory.h"

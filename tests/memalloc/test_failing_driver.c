@@ -1,10 +1,7 @@
 /* test_failing_driver.c — every driver call fails in turn, with every error: nothing may leak. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "tests/fake/fake_memory.h"
 #include "tests/memalloc/fresh_fake.h"
 #include "tests/memalloc/support.h"

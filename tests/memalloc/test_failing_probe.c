@@ -1,11 +1,7 @@
 /* test_failing_probe.c — each driver call fails in turn during a probe: the probe reports a verdict, and nothing leaks. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "memalloc/probe/probe_internal.h"
 #include "tests/fake/fake_memory.h"
 #include "tests/memalloc/support.h"

@@ -5,8 +5,6 @@
  * calls mmap() before it is ready for the code of a program, cannot run it: see scripts/rules_tests.py. */
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -17,8 +15,7 @@
 #include <unistd.h>
 #include <linux/mempolicy.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "memalloc/mem_internal.h"
 #include "tests/fake/fake_memory.h"
 #include "tests/memalloc/support.h"

@@ -1,9 +1,6 @@
 /* test_offers.c — false offers are refused with a reason; nothing is mapped and nothing leaks. */
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "tests/memalloc/support.h"
 
 enum { PAGE = 65536 /* a multiple of every machine's page size */, BYTES = 8 * PAGE, ALL_SEALS = F_SEAL_SHRINK | F_SEAL_GROW };

@@ -1,13 +1,9 @@
 /* test_probe_auto.c — AUTO skips kinds that an earlier probe found not to work. */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/resource.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "memalloc/probe.h"
 #include "tests/memalloc/support.h"
 

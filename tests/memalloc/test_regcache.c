@@ -1,14 +1,10 @@
 /* test_regcache.c — the registration cache: each statement of its contract, and a comparison with a simple model. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "tests/memalloc/regcache_model.h"
 
 static gpul_regcache *create_cache(struct counted *c, size_t idle_bytes)

@@ -1,15 +1,11 @@
 /* test_regcache_threads.c — the registration cache used by several threads, and the driver's registration functions. */
 #include <errno.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stdint.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "memalloc/regcache.h"
 
 enum { THREADS = 8, STEPS = 2000, PAGES = 96 };

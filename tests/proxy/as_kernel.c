@@ -1,13 +1,8 @@
 /* as_kernel.c — a FIFO in this program's memory; CPU threads push into its lanes, and wait for free slots as kernels do. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
 #include <stdlib.h>
 #include <sched.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "core/clock.h"
 #include "tests/proxy/as_kernel.h"
 

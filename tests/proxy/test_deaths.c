@@ -1,17 +1,12 @@
 /* test_deaths.c — the lifeline in the FIFO's memory shows that the process with the other end has died, without file descriptors. */
 #include <errno.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "proxy/proxy.h"
 #include "tests/fake/fake_driver.h"
 

@@ -2,13 +2,10 @@
  * visibility of each mode, waiting for a full ring, time-outs and aborts.
  *
  * Runs on any driver (GPULOAD_DRIVER).  GPULOAD_TEST_FIFO_PTX names a file with other kernels to test. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "tests/proxy/device_rig.h"
 
 static const unsigned SIZES[] = { 1, 2, 16, 32, 128 };

@@ -1,13 +1,9 @@
 /* test_device_layout.c — the comment at the top of proxy/fifo.ptx has the same offsets as fifo_layout.h. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "core/file/file.h"
 #include "proxy/fifo_layout.h"
 

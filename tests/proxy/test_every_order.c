@@ -4,15 +4,10 @@
  * of proxy/fifo.c, the area, and the words that kernels have stored and that have not arrived.  From each state every step is
  * tried: a kernel pushes if a slot is free, a word arrives, the CPU polls or releases, or a new CPU's end is opened. A poll must
  * return the triggers exactly as they were pushed, and at least one if a complete trigger has arrived. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "proxy/fifo_internal.h"
 
 enum { LANES = 2, SLOTS = 8, MOST_STATES = 1 << 19, TABLE = 1 << 20, WORDS = 2 * SLOTS };

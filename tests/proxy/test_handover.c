@@ -1,11 +1,6 @@
 /* test_handover.c — where new kernels continue after a process with kernels was killed during a push. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "driver/context.h"
 #include "proxy/fifo.h"
 

@@ -1,8 +1,4 @@
 /* test_proxy.c — tests how the proxy's thread handles triggers. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +7,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "core/clock.h"
 #include "proxy/proxy.h"
 #include "tests/proxy/as_kernel.h"

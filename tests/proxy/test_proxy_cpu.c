@@ -1,14 +1,9 @@
 /* test_proxy_cpu.c — to which CPU the proxy's thread is pinned. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "proxy/proxy_internal.h"
 #include "tests/proxy/as_kernel.h"
 

@@ -1,8 +1,4 @@
 /* test_proxy_ends.c — the ways in which the proxy's thread ends: by a handler, a kernel, another process or the owner. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,8 +14,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "proxy/proxy.h"
 #include "tests/proxy/as_kernel.h"
 

@@ -1,16 +1,13 @@
 /* test_proxy_kernel.c — a proxy's thread handles the triggers of device.cu's kernels.
  *
  * Runs on any driver (GPULOAD_DRIVER).  device.cu's triggers are of kind 15. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "proxy/proxy.h"
 #include "tests/proxy/device_rig.h"
 

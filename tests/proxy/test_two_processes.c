@@ -2,16 +2,12 @@
  *
  * GPULOAD_DRIVER chooses the driver. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "ipc/place.h"
 #include "proxy/fifo_layout.h"
 #include "tests/proxy/ends.h"

@@ -1,11 +1,7 @@
 /* test_cache.c — without a cache, unregistering memory releases it; with a cache, its registration is reused until gpul_rdma_forget(). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "tests/fake/fake_ofi.h"
 #include "tests/rdma/two_ends.h"
 

@@ -1,14 +1,10 @@
 /* test_closing.c — one end closes as soon as its last request has ended.  The sends whose messages it has received must succeed, although
  * the other end makes no progress and, over a fake libfabric, gets no acknowledgement.  $GPULOAD_TEST_BACKEND chooses the real fabric. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "core/log.h"
 #include "tests/fake/fake_ofi.h"
 #include "tests/rdma/two_ends.h"

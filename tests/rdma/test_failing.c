@@ -1,16 +1,12 @@
 /* test_failing.c — connections over the fake fabrics, with each call of the fabric's library failing in turn, each completion an error in
  * turn, and a network that is cut: the result is always an error with its reason; nothing hangs and nothing leaks. */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "core/clock.h"
 #include "core/log.h"
 #include "rdma/rdma.h"

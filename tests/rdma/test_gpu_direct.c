@@ -2,13 +2,10 @@
  *
  * The software driver's device memory is CPU memory, so that every fabric can access it.  On
  * another driver, it depends on the fabric and the device, and a refusal must have a reason. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "driver/context.h"
 #include "tests/rdma/two_ends.h"
 

@@ -1,14 +1,10 @@
 /* test_order.c — messages and puts on one connection, over the fake libfabric: operations that complete early or late, take effect out of
  * order, or are refused for a while do not change the result. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "core/log.h"
 #include "tests/fake/fake_ofi.h"
 #include "tests/rdma/two_ends.h"

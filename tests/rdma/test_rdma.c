@@ -1,15 +1,11 @@
 /* test_rdma.c — connections over a real fabric, with both ends in one process: messages of every size class, multi-receive, puts, wrong
  * use.  $GPULOAD_TEST_BACKEND chooses the fabric. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "core/clock.h"
 #include "tests/rdma/two_ends.h"
 

@@ -2,12 +2,10 @@
 #include "tests/rdma/two_ends.h"
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "tests/support/cmocka.h"
 
 struct accepting {
 	gpul_rdma_listener *listener;

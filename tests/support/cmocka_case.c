@@ -1,12 +1,7 @@
 /* cmocka_case.c — is linked into every cmocka test: its one argument selects cases by name, with * and ?.
  *
  *     build/tests/core/test_core 'file_*' */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/cmocka.h"
 
 /* glibc passes the arguments of main() to constructors. */
 __attribute__((constructor)) static void select_cases(int n, char **words)

@@ -1,14 +1,9 @@
 /* test_comm_clock.c — conversion of the clocks of several hosts to one clock: the error is always within the reported bound. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "cli/comm/trace/comm_clock.h"
 
 enum { BURST = 40, CHECKS = 24, N = 2 * BURST + CHECKS, SEEDS = 400 };

@@ -1,12 +1,8 @@
 /* test_comm_data.c — the data with which gpuload comm checks collectives, against results computed here in the type itself. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "cli/comm/comm_data.h"
 #include "cli/lib/value.h"
 

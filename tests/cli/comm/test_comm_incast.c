@@ -1,14 +1,9 @@
 /* test_comm_incast.c — the content of the messages of gpuload comm incast, and its picture. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "cli/comm/incast/incast_rank.h"
 
 static void each_wrong_byte_is_counted(void **state)

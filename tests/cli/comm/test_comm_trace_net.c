@@ -1,13 +1,8 @@
 /* test_comm_trace_net.c — the network in a trace: tracks of puts, and arrows to the steps of the kernels. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "cli/comm/trace/comm_trace.h"
 
 enum { RANKS = 2, BLOCK_TRACK = 2 };

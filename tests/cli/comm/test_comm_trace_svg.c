@@ -1,13 +1,8 @@
 /* test_comm_trace_svg.c — the picture of gpuload comm --trace FILE.svg: the drawn events and their positions. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "cli/comm/trace/comm_trace.h"
 
 enum { RANKS = 2, CALLS = 3, CALL_NS = 860000 /* at 1 us per pixel */, MOST_EVENTS = 4096 };

@@ -1,13 +1,9 @@
 /* test_fifo_bench.c — counting, checks, statistics and output of gpuload fifo bench, with synthetic results. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "cli/fifo/bench/fifo_bench.h"
 #include "cli/fifo/bench/fifo_bench_check.h"
 

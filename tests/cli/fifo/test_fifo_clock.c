@@ -1,15 +1,10 @@
 /* test_fifo_clock.c — converting GPU times to CPU times: from synthetic samples, and with the driver's clock. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "cli/fifo/clock/fifo_clock.h"
 #include "core/clock.h"
 #include "driver/context.h"

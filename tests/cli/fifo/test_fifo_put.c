@@ -1,13 +1,8 @@
 /* test_fifo_put.c — the table and the events of a trace of puts agree with its times. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "cli/fifo/put/fifo_put.h"
 
 enum { BLOCKS = 2, PUTS = 100 };

@@ -1,14 +1,9 @@
 /* test_fifo_trace.c — a trace of the FIFO has consistent times. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "cli/fifo/fifo_trace.h"
 #include "core/clock.h"
 #include "driver/context.h"

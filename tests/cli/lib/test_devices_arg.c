@@ -1,13 +1,9 @@
 /* test_devices_arg.c — parsing and opening --driver and --devices. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "cli/lib/options/devices_arg.h"
 
 static void keeps_the_order_of_the_device_list(void **state)

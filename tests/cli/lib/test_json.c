@@ -1,13 +1,9 @@
 /* test_json.c — the JSON writer and the text buffer below it. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "cli/lib/json/cli_json.h"
 
 /* Check the text that was written, and free it. */

@@ -1,12 +1,7 @@
 /* test_json_read.c — parses JSON of every kind, and refuses what is not JSON. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "cli/lib/json/json_read.h"
 
 static void reads_every_kind_of_value(void **state)

@@ -1,13 +1,9 @@
 /* test_npy.c — .npy headers: writing and reading type and shape. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "cli/lib/npy.h"
 
 static void a_header_contains_the_type_and_the_shape(void **state)

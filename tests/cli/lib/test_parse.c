@@ -1,11 +1,7 @@
 /* test_parse.c — parsing a command line with an option table. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "cli/lib/command.h"
 
 enum { GRID, JSON, INCLUDE, STD, CALLS };

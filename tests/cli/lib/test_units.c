@@ -1,11 +1,5 @@
 /* test_units.c — times and rates as text. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "cli/lib/value.h"
 
 static void a_time_has_four_digits_and_the_unit_that_fits(void **state)

@@ -1,12 +1,8 @@
 /* test_value.c — parsing, storing and printing numbers of every type. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "cli/lib/value.h"
 
 static void expect_text(gpul_type t, const char *text, const char *printed)

@@ -1,16 +1,12 @@
 /* test_ls_parts.c — the parts that ls and extract share: image filters, C++ names, the progress line. */
 #include <fcntl.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "cli/ls/cxx_names.h"
 #include "cli/lib/options/image_filter.h"
 #include "cli/lib/progress.h"

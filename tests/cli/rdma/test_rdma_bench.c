@@ -1,14 +1,10 @@
 /* test_rdma_bench.c — sizes, latencies, messages from the other end, patterns and output of gpuload rdma bench. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "cli/rdma/rdma_bench_run.h"
 
 /* ---- the command line ------------------------------------------------------------------------------------- */

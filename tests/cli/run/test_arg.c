@@ -1,15 +1,11 @@
 /* test_arg.c — kernel arguments, fills and .npy files as written on the command line. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "cli/run/arg.h"
 #include "cli/lib/npy.h"
 #include "cli/lib/value.h"

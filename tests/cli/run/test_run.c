@@ -1,15 +1,11 @@
 /* test_run.c — the parts of gpuload run that need no driver: the `// gpuload run:` line, checking arguments against
  * a signature, --expect. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "cli/run/cli_run.h"
 
 /* ---- the gpuload run: line -------------------------------------------------------- */

@@ -1,12 +1,8 @@
 /* test_run_driver.c — gpuload run on a fake driver whose calls fail on request. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "cli/run/cli_run.h"
 #include "tests/fake/fake_driver.h"
 

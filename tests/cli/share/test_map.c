@@ -1,13 +1,9 @@
 /* test_map.c — the pictures of gpuload map, for synthetic shares. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "cli/share/map.h"
 
 /* Make a share with n peers; their pids are 4000000, 4000001, ... */

@@ -1,15 +1,11 @@
 /* test_share.c — texts about shared memory, and the command line of gpuload share. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "cli/share/share.h"
 
 static void sizes_are_printed_in_a_suitable_unit(void **state)

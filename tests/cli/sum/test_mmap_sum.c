@@ -1,11 +1,7 @@
 /* test_mmap_sum.c — gpuload mmap-sum reports a wrong sum with its process. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "cli/sum/mmap_sum.h"
 
 static struct sum number(double f)

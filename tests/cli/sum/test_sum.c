@@ -1,14 +1,10 @@
 /* test_sum.c — sums of every type: the CPU adds in the order of sum.h, and the GPU gives the same bits. */
 #include <errno.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "cli/lib/fill.h"
 #include "cli/sum/cli_sum.h"
 #include "cli/sum/sum_stage.h"

@@ -4,17 +4,13 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "tests/support/cmocka.h"
 
 static char folder[64];
 

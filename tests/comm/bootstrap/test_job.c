@@ -1,15 +1,10 @@
 /* test_job.c — the environment variables of the launchers, and errors in them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "comm/bootstrap/job_internal.h"
 
 /* All variables that gpul_comm_job_find() reads.  It does not use libpmix here, because there is no PMIx server. */

@@ -1,14 +1,9 @@
 /* test_failing_driver.c — each driver call of a communicator fails in turn: nothing may leak.  There is one rank, because
  * only one thread may use the fake driver. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "comm/comm.h"
 #include "tests/fake/fake_memory.h"
 #include "tests/fault/count.h"

@@ -3,17 +3,13 @@
  * Two proxies in one process are connected by rdma/; the test's thread does what kernels do.  CPU memory is registered as device memory
  * that needs a flush, and the test replaces functions of the backend (rdma/backend/backend.h) to delay flushes, to observe them, or to
  * make them fail.  $GPULOAD_TEST_BACKEND chooses the fabric. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "comm/net/net_proxy.h"
 #include "rdma/rdma_internal.h"
 #include "tests/rdma/two_ends.h"

@@ -1,14 +1,9 @@
 /* test_grants.c — the grants by which a receiver limits the bytes in flight to its window; simulates senders, network and kernels in
  * random orders. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "comm/device/channel_layout.h"
 #include "comm/net/grants.h"
 

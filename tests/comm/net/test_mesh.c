@@ -1,17 +1,12 @@
 /* test_mesh.c — connections between ranks that are threads of one process, over libfabric's tcp on this machine. */
 #include <netinet/in.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "comm/net/mesh.h"
 #include "rdma/oob/oob_wire.h"
 #include "tests/comm/bootstrap/ranks.h"

@@ -1,12 +1,7 @@
 /* test_net_trace.c — the trace of a proxy has one event for each put, from its start to its end, in bounded memory. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "comm/net/net_trace.h"
 
 enum { ROUTES = 3, FLIGHTS = 8, MOST = 64 };

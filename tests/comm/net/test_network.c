@@ -1,14 +1,9 @@
 /* test_network.c — calls between ranks that are connected by the network, here libfabric's tcp on one machine. */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "rdma/rdma.h"
 #include "tests/comm/collectives.h"
 

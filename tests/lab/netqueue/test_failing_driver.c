@@ -1,11 +1,5 @@
 /* test_failing_driver.c — each driver call of a netqueue fails in turn: nothing may leak. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "lab/netqueue/netqueue.h"
 #include "driver/context.h"
 #include "tests/fake/fake_memory.h"

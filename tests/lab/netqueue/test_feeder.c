@@ -1,12 +1,8 @@
 /* test_feeder.c — complete streams, from memory and from a socket, pass through the feeder and the kernel; and streams that break off. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/support/cmocka.h"
 #include <errno.h>
 #include <pthread.h>
 #include <sys/socket.h>

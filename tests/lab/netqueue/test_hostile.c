@@ -1,12 +1,8 @@
 /* test_hostile.c — entries with wrong members are refused and reported; nothing outside of the destination is written. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/support/cmocka.h"
 #include <errno.h>
 
 #include "core/clock.h"

@@ -1,14 +1,9 @@
 /* test_producer.c — the state machine that turns a stream's bytes into entries, with a simulated kernel: each of its blocks finishes its
  * own entries in order, at random times. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "lab/netqueue/producer.h"
 #include "tests/lab/netqueue/stream.h"
 

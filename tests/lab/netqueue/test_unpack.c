@@ -1,13 +1,8 @@
 /* test_unpack.c — the kernel copies pieces of all lengths and alignments, and touches nothing else. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "tests/lab/netqueue/rig.h"
 
 enum { MOST_ENTRIES = 8192 };

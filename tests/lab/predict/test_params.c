@@ -1,16 +1,11 @@
 /* test_params.c — reads files with measured costs, and looks up links such as nvlink4 by name. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "lab/predict/params.h"
 
 static char path[] = "/tmp/test-params-XXXXXX";

@@ -1,13 +1,8 @@
 /* test_predict.c — compares the model's formulas with numbers computed by hand, and checks properties that hold for any parameters. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "lab/predict/predict.h"
 
 /* Costs that are easy to compute with.  Within a host: overhead 10 us, latency L = 3 us, gap g = 1 us, 1 us per 1000 bytes, steps of at

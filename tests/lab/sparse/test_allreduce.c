@@ -1,10 +1,5 @@
 /* test_allreduce.c — sparse all-reduces over libfabric, with ranks that are threads of one process: checks every bit of the result. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/cmocka.h"
 
 #include <stdio.h>
 #include <stdlib.h>

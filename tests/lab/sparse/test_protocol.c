@@ -1,12 +1,7 @@
 /* test_protocol.c — a run of the sparse all-reduce's protocol with messages that were computed by hand, and invalid messages. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "lab/sparse/protocol.h"
 
 enum { END = 100, MOST = 2 };

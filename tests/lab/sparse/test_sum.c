@@ -1,11 +1,7 @@
 /* test_sum.c — sums of blocks: every f16 and bf16, the order of the ranks, zeros with a sign, integers that wrap. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/support/cmocka.h"
 
 #include <math.h>
 

@@ -1,13 +1,8 @@
 /* test_fifo.c — tests the CPU's end of a FIFO; the test itself writes triggers to the slots, as a kernel would. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "proxy/fifo.h"
 #include "tests/proxy/fifo/pusher.h"
 

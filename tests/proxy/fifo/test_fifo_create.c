@@ -1,14 +1,9 @@
 /* test_fifo_create.c — creating a FIFO in each kind of memory, on a fake driver that fails at each call in turn. */
 #include <dirent.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "driver/context.h"
 #include "proxy/fifo.h"
 #include "tests/fake/fake_memory.h"

@@ -2,15 +2,10 @@
  *
  * The area is on the heap without spare bytes, so that AddressSanitizer detects an access beyond its end. */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "proxy/fifo.h"
 #include "tests/proxy/fifo/pusher.h"
 

@@ -1,13 +1,8 @@
 /* test_fifo_threads.c — several threads push, one polls, and one aborts; checks the order, and that ThreadSanitizer finds no race. */
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "proxy/fifo.h"
 #include "tests/proxy/fifo/pusher.h"
 

@@ -2,11 +2,9 @@
 #include "tests/rdma/gpu/support.h"
 
 #include <dirent.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 
-#include <cmocka.h>
+#include "tests/support/cmocka.h"
 
 const gpul_driver *drv;
 gpul_context context;

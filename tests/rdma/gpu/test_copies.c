@@ -1,11 +1,8 @@
 /* test_copies.c — the staging copies on a fake driver; the test decides when the driver executes copies. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "driver/context.h"
 #include "rdma/gpu/copies.h"
 #include "tests/rdma/gpu/fake_gpu.h"

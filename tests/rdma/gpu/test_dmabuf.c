@@ -1,13 +1,10 @@
 /* test_dmabuf.c — tests on a fake driver: the kind of memory of an address, and exports as dma-buf. */
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "driver/context.h"
 #include "rdma/gpu/dmabuf.h"
 #include "tests/rdma/gpu/fake_gpu.h"

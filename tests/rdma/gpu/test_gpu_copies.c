@@ -1,13 +1,10 @@
 /* test_gpu_copies.c — the staging copies on a real driver; accepts every driver. */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "core/clock.h"
 #include "rdma/gpu/copies.h"
 #include "tests/rdma/gpu/support.h"

@@ -3,15 +3,12 @@
  * It accepts every driver.  Where the device does not export dma-bufs, the refusal is checked, and the tests of dma-bufs are
  * reported as skipped, with the driver's reason. */
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "rdma/gpu/dmabuf.h"
 #include "rdma/gpu/pointer.h"
 #include "tests/rdma/gpu/support.h"

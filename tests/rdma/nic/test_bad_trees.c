@@ -1,14 +1,10 @@
 /* test_bad_trees.c — a damaged sysfs makes values unknown; it is never a crash, an endless loop or a wait. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "tests/rdma/nic/machine.h"
 #include "tests/rdma/nic/tree.h"
 

@@ -1,13 +1,9 @@
 /* test_machines.c — the NICs, distances and choices on the machines that machines/ describes, each with its expectations. */
 #include <glob.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "tests/rdma/nic/tree.h"
 
 static void expect_choice(const struct tree *t, const char *gpu, const char *name, const char *class)

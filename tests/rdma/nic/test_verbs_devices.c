@@ -1,14 +1,10 @@
 /* test_verbs_devices.c — the list of all attributes from a libibverbs whose n-th call fails. */
 #include <dlfcn.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "core/own_folder.h"
 #include "rdma/verbs/verbs_devices.h"
 

@@ -1,14 +1,10 @@
 /* test_verbs_nearest.c — the verbs backend opens the NIC that is nearest to the GPU, or another one if that cannot be used. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "rdma/backend/backend.h"
 #include "rdma/verbs/verbs_lib.h"
 #include "tests/rdma/nic/tree.h"

@@ -2,15 +2,11 @@
 #include "tests/rdma/nic/tree.h"
 
 #include <ftw.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "tests/rdma/nic/machine.h"
 
 struct tree tree_create(const char *machine)

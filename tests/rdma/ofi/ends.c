@@ -1,7 +1,6 @@
 /* ends.c — two ends of a libfabric path in one process. */
 #include "tests/rdma/ofi/ends.h"
-
-#include <cmocka.h>
+#include "tests/support/cmocka.h"
 #include <stdlib.h>
 
 gpul_status ofi_end_open(struct ofi_end *e, const gpul_rdma_device_desc *desc, unsigned n_qps, gpul_error *err)

@@ -1,13 +1,9 @@
 /* test_ofi_devices.c — the entries that fi_getinfo() lists: which are usable, which one the backend uses, and how calls may fail. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "rdma/ofi/ofi_devices.h"
 #include "rdma/ofi/ofi_lib.h"
 

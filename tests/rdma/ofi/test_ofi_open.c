@@ -4,9 +4,7 @@
 #include <string.h>
 
 #include "tests/rdma/ofi/ends.h"
-
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "core/log.h"
 
 #if GPUL_HAVE_LIBFABRIC

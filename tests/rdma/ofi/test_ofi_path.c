@@ -5,9 +5,7 @@
 #include <string.h>
 
 #include "tests/rdma/ofi/ends.h"
-
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "core/clock.h"
 #include "core/log.h"
 

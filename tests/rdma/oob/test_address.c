@@ -2,16 +2,11 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/un.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "rdma/oob/address.h"
 
 static void reads_every_form(void **state)

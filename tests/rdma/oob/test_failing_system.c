@@ -4,10 +4,6 @@
  * This program defines socket(), bind() and so on, which replace those of the C library. */
 #include <errno.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -16,8 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "core/clock.h"
 #include "rdma/oob/port.h"
 #include "rdma/oob/oob_watch.h"

@@ -1,13 +1,8 @@
 /* test_wire.c — valid frames are decoded unchanged, in pieces of any size; invalid frames are refused with a reason. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "tests/rdma/oob/support.h"
 
 static gpul_error err;

@@ -1,13 +1,8 @@
 /* test_failure.c — the first failure is kept, and a failure is one readable line. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "rdma/protocol/protocol_failure.h"
 
 static void assert_line(const gpul_rdma_failure *f, const char *line)

@@ -1,13 +1,8 @@
 /* test_lease.c — heartbeats are due in time, and a silent peer is considered dead after the limit. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "rdma/protocol/lease.h"
 
 enum { SECOND = 1000000000 };

@@ -1,12 +1,8 @@
 /* test_link.c — the contract of a link: wrong use, handles, deadlines, failures.  The simulation (../sim) tests the transfers. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "rdma/protocol/protocol_link.h"
 
 enum { ROOM = 1 << 16 };

@@ -1,12 +1,8 @@
 /* test_totals.c — a closing end tells its peer how many messages it has received and sent, which ends the peer's sends.  A send must
  * not end before all its operations were posted, whatever the peer claims. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "rdma/protocol/protocol_link.h"
 
 enum { ROOM = 1 << 16, OPS = 128 };

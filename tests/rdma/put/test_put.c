@@ -2,15 +2,11 @@
  * process.  $GPULOAD_TEST_BACKEND chooses the fabric. */
 #include <errno.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "core/clock.h"
 #include "rdma/put/put.h"
 #include "rdma/rdma_internal.h"

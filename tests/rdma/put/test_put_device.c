@@ -1,11 +1,5 @@
 /* test_put_device.c — a kernel pushes puts whose values do not fit into a trigger: none of them arrives.  Runs on any driver. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "core/file/file.h"
 #include "driver/context.h"
 #include "proxy/fifo.h"

@@ -2,8 +2,7 @@
  *
  * Not part of `ninja check`: it needs a device.  Exits 77 where there is none. */
 #include "tests/rdma/verbs/ends.h"
-
-#include <cmocka.h>
+#include "tests/support/cmocka.h"
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>

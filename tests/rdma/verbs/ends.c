@@ -1,7 +1,6 @@
 /* ends.c — two ends of a verbs path in one process. */
 #include "tests/rdma/verbs/ends.h"
-
-#include <cmocka.h>
+#include "tests/support/cmocka.h"
 #include <stdlib.h>
 
 #include "core/clock.h"

@@ -1,7 +1,6 @@
 /* test_verbs_description.c — a damaged or forged description of the peer's path is refused. */
 #include "tests/rdma/verbs/ends.h"
-
-#include <cmocka.h>
+#include "tests/support/cmocka.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 /* test_verbs_failure.c — how a path reports errors, over the fake libibverbs. */
 #include "tests/rdma/verbs/ends.h"
-
-#include <cmocka.h>
+#include "tests/support/cmocka.h"
 #include <errno.h>
 #include <string.h>
 

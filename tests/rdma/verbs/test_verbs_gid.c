@@ -1,10 +1,7 @@
 /* test_verbs_gid.c — the choice of a GID from a table. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 
 #include <arpa/inet.h>
-#include <cmocka.h>
+#include "tests/support/cmocka.h"
 #include <stdio.h>
 #include <string.h>
 

@@ -1,7 +1,6 @@
 /* test_verbs_open.c — devices and paths over the fake libibverbs: choices, refusals, and cleanup after each failing call. */
 #include "tests/rdma/verbs/ends.h"
-
-#include <cmocka.h>
+#include "tests/support/cmocka.h"
 #include <errno.h>
 #include <string.h>
 #include <sys/resource.h>

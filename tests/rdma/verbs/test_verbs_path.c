@@ -1,7 +1,6 @@
 /* test_verbs_path.c — paths over the fake libibverbs: transfers, queues, datagrams, flushes. */
 #include "tests/rdma/verbs/ends.h"
-
-#include <cmocka.h>
+#include "tests/support/cmocka.h"
 #include <string.h>
 
 static void data_arrives_with_its_immediate(void **state)

@@ -1,16 +1,11 @@
 /* test_frames.c — frames that arrive in pieces, garbage, and texts. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "comm/bootstrap/agents/frames_internal.h"
 
 static struct frame_reader reader;

@@ -1,15 +1,10 @@
 /* test_hostlist.c — lists of hosts, and errors in them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "comm/bootstrap/agents/hostlist.h"
 
 /* Format a parsed list as "HOST:SLOTS,...", such as "a:2,b:1". */

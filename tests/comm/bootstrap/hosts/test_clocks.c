@@ -1,14 +1,9 @@
 /* test_clocks.c — rank 0 compares its clock with those of the other hosts.  Here all hosts have the same clock, so each time stamp can
  * be checked. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "core/clock.h"
 #include "tests/comm/bootstrap/hosts/several.h"
 

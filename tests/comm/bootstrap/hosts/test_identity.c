@@ -1,16 +1,11 @@
 /* test_identity.c — simulated hosts on one machine: their numbers and names, and the file descriptors that their ranks exchange. */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "tests/comm/bootstrap/ranks.h"
 
 enum { LONG_MS = 60000, N_RANKS = 5 };

@@ -1,10 +1,6 @@
 /* test_meeting.c — ranks of several hosts connect over TCP, exchange blocks, and fail together. */
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "tests/comm/bootstrap/hosts/several.h"
 
 /* ---- success ---------------------------------------------------------------------------------------------------- */

@@ -1,17 +1,12 @@
 /* test_messages.c — messages between hosts: proofs, packets that are split anywhere, malformed payloads. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "comm/bootstrap/hosts/hosts_internal.h"
 
 static struct boot_visit visit_of_rank(int rank)

@@ -1,17 +1,12 @@
 /* test_waits.c — a chain of waits: whichever rank times out first, the message names the rank for which all others wait. */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "comm/bootstrap/boot_internal.h"
 #include "tests/comm/bootstrap/hosts/several.h"
 

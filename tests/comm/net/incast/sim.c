@@ -1,14 +1,10 @@
 /* sim.c — the simulated network: a heap of events, the senders, the link. */
 #include "tests/comm/net/incast/sim.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "comm/net/admission.h"
 
 enum { MAX_EVENTS = 4096, MAX_MESSAGES = 64, STALL_NS = 400000 };

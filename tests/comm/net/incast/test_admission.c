@@ -1,12 +1,7 @@
 /* test_admission.c — receiver-driven admission: each input and the grants that it permits. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "comm/net/admission.h"
 
 static gpul_admission *create(unsigned n_senders, uint64_t window_bytes, uint64_t grant_bytes)

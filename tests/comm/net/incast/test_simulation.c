@@ -1,12 +1,8 @@
 /* test_simulation.c — receiver-driven admission in a simulated network: fair, conserving, without starvation, for random plans. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
+#include "tests/support/cmocka.h"
 #include "tests/comm/net/incast/sim.h"
 
 enum { N_SEEDS = 500 };
