@@ -53,6 +53,22 @@ void remove_runtime_folder(void)
 	assert_int_equal(rmdir(folder), 0);
 }
 
+int set_up_folder_and_driver(void **state)
+{
+	(void)state;
+	make_runtime_folder();
+	(void)the_driver();
+	return 0;
+}
+
+int tear_down_folder_and_driver(void **state)
+{
+	(void)state;
+	close_the_driver();
+	remove_runtime_folder();
+	return 0;
+}
+
 gpul_mem *make_memory(gpul_mem_kind kind, size_t bytes)
 {
 	int device = 0;
@@ -117,29 +133,4 @@ gpul_ipc_client *attach_here(gpul_ipc_server *s, const char *name)
 	expect_client_event(c, GPUL_IPC_ATTACHED);
 	expect_event(s, GPUL_IPC_ATTACHED);
 	return c;
-}
-
-unsigned n_open_fds(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	unsigned n = 0;
-
-	assert_non_null(d);
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
-}
-
-unsigned n_maps(void)
-{
-	FILE *f = fopen("/proc/self/maps", "re");
-	char line[512];
-	unsigned n = 0;
-
-	assert_non_null(f);
-	while (fgets(line, sizeof line, f))
-		n += strchr(line, '/') != NULL;
-	fclose(f);
-	return n;
 }

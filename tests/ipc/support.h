@@ -1,11 +1,11 @@
-/* support.h — helpers for tests that share memory between processes: the software driver, memory to offer, counts of open
- * descriptors and mappings. */
+/* support.h — helpers for tests that share memory between processes: the software driver, and memory to offer. */
 #ifndef GPULOAD_TESTS_IPC_SUPPORT_H
 #define GPULOAD_TESTS_IPC_SUPPORT_H
 
 #include "driver/context.h"
 #include "ipc/client.h"
 #include "ipc/server.h"
+#include "tests/support/open_files.h"
 
 enum { PATIENCE_MS = 20000 }; /* time-out for expected events, on a busy machine */
 
@@ -17,6 +17,10 @@ void close_the_driver(void);
 void make_runtime_folder(void);
 void remove_runtime_folder(void);
 
+/* The set-up and tear-down of a group of tests. */
+int set_up_folder_and_driver(void **state);
+int tear_down_folder_and_driver(void **state);
+
 gpul_mem *make_memory(gpul_mem_kind kind, size_t bytes);
 /* Create a server that offers mem under a name, with a control page. */
 gpul_ipc_server *offer(gpul_mem *mem, const char *name);
@@ -27,9 +31,5 @@ gpul_ipc_client *attach_here(gpul_ipc_server *s, const char *name);
 /* Wait for the next event, which must be of the given kind. */
 gpul_ipc_event expect_event(gpul_ipc_server *s, gpul_ipc_event_kind kind);
 gpul_ipc_event expect_client_event(gpul_ipc_client *c, gpul_ipc_event_kind kind);
-
-/* Return the number of open descriptors, or of file mappings; other mappings are not counted, because malloc changes their number. */
-unsigned n_open_fds(void);
-unsigned n_maps(void);
 
 #endif

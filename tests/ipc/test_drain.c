@@ -122,7 +122,7 @@ static void a_kernel_that_ignores_the_abort_word_keeps_the_memory(void **state)
 	struct work w = begin_work(GPUL_MEM_MEMFD);
 	struct gpul_ipc_control *page = gpul_mem_cpu(w.elsewhere);
 	const gpul_ipc_view elsewhere = { .drv = the_driver(), .control = page, .control_gpu = gpul_mem_gpu(w.elsewhere) };
-	unsigned fds = n_open_fds();
+	unsigned fds = count_fds();
 	char *bytes = gpul_ipc_client_view(w.c)->cpu;
 	gpul_error err = { 0 };
 
@@ -132,26 +132,10 @@ static void a_kernel_that_ignores_the_abort_word_keeps_the_memory(void **state)
 	assert_int_equal(gpul_ipc_client_close(w.c, SHORT_MS, &err), GPUL_ESYS);
 	assert_int_equal(err.native, ETIMEDOUT);
 	assert_string_equal(bytes, "still here");
-	assert_int_equal(n_open_fds(), fds); /* the client keeps mapping and connection, because the kernel still runs */
+	assert_int_equal(count_fds(), fds); /* the client keeps mapping and connection, because the kernel still runs */
 	expect_event(w.s, GPUL_IPC_NONE);
 	assert_int_equal(gpul_ipc_abort(&elsewhere, 1, NULL), GPUL_OK);
 	finish_work(&w);
-}
-
-static int set_up(void **state)
-{
-	(void)state;
-	make_runtime_folder();
-	(void)the_driver();
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	close_the_driver();
-	remove_runtime_folder();
-	return 0;
 }
 
 int main(void)
@@ -162,5 +146,5 @@ int main(void)
 		cmocka_unit_test(a_kernel_that_ignores_the_abort_word_keeps_the_memory),
 	};
 
-	return cmocka_run_group_tests(tests, set_up, tear_down);
+	return cmocka_run_group_tests(tests, set_up_folder_and_driver, tear_down_folder_and_driver);
 }

@@ -131,7 +131,7 @@ static bool fail_nth(struct way way, int n, CUresult error)
 	gpul_mem_desc desc = {
 		.kind = way.kind, .bytes = 1 << 16, .devices = (int[]){ 0 }, .n_devices = 1, .fabric = way.fabric, .exportable = true
 	};
-	unsigned fds = n_open_fds(), maps = n_maps();
+	unsigned fds = count_fds(), maps = count_mappings();
 	gpul_error err = { 0 };
 	gpul_mem *mem;
 	int calls;
@@ -146,9 +146,9 @@ static bool fail_nth(struct way way, int n, CUresult error)
 		fail_msg("%s%s: %s", gpul_mem_kind_name(way.kind), way.fabric ? " by fabric" : "", err.text);
 	calls = fake_calls() - calls;
 	gpul_mem_destroy(mem);
-	if (n_open_fds() != fds || n_maps() > maps || fake_alive() != 1)
+	if (count_fds() != fds || count_mappings() > maps || fake_alive() != 1)
 		fail_msg("%s, call %d, error %d: %u fds became %u, %u mappings became %u, %d objects leaked (%s)",
-			 gpul_mem_kind_name(way.kind), n, (int)error, fds, n_open_fds(), maps, n_maps(), fake_alive() - 1, err.text);
+			 gpul_mem_kind_name(way.kind), n, (int)error, fds, count_fds(), maps, count_mappings(), fake_alive() - 1, err.text);
 	gpul_context_close(&context);
 	return n <= calls;
 }

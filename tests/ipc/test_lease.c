@@ -190,7 +190,7 @@ static void refuses_options_that_cannot_be_offered(void **state)
 	int device = 0;
 	gpul_mem_desc desc = { .kind = GPUL_MEM_PINNED, .bytes = 8192, .devices = &device, .n_devices = 1 };
 	gpul_ipc_server *s = NULL;
-	unsigned fds = n_open_fds();
+	unsigned fds = count_fds();
 	const struct {
 		gpul_mem *mem;
 		gpul_ipc_server_options options;
@@ -217,7 +217,7 @@ static void refuses_options_that_cannot_be_offered(void **state)
 	assert_int_equal(gpul_mem_create(the_driver(), &desc, &pinned, NULL), GPUL_OK);
 	assert_int_equal(gpul_ipc_server_create(the_driver(), pinned, &(gpul_ipc_server_options){ 0 }, &s, NULL), GPUL_EINVAL);
 	assert_null(s);
-	assert_int_equal(n_open_fds(), fds + 0);
+	assert_int_equal(count_fds(), fds + 0);
 	gpul_mem_destroy(mem);
 	gpul_mem_destroy(small);
 	gpul_mem_destroy(pinned);
@@ -252,22 +252,6 @@ static void does_not_touch_files_and_sockets_of_other_programs(void **state)
 	gpul_mem_destroy(mem);
 }
 
-static int set_up(void **state)
-{
-	(void)state;
-	make_runtime_folder();
-	(void)the_driver();
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	close_the_driver();
-	remove_runtime_folder();
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -280,5 +264,5 @@ int main(void)
 		cmocka_unit_test(does_not_touch_files_and_sockets_of_other_programs),
 	};
 
-	return cmocka_run_group_tests(tests, set_up, tear_down);
+	return cmocka_run_group_tests(tests, set_up_folder_and_driver, tear_down_folder_and_driver);
 }

@@ -41,8 +41,8 @@ static int begin(void **state)
 	char path[GPUL_IPC_PATH_BYTES];
 
 	(void)state;
-	fds_before = n_open_fds();
-	maps_before = n_maps();
+	fds_before = count_fds();
+	maps_before = count_mappings();
 	assert_int_equal(gpul_ipc_place("liar", true, path, NULL), GPUL_OK);
 	listener = listen_at(path);
 	return 0;
@@ -56,8 +56,8 @@ static int finish(void **state)
 	close(listener);
 	assert_int_equal(gpul_ipc_place("liar", true, path, NULL), GPUL_OK);
 	assert_int_equal(unlink(path), 0);
-	assert_int_equal(n_open_fds(), fds_before);
-	assert_true(n_maps() <= maps_before);
+	assert_int_equal(count_fds(), fds_before);
+	assert_true(count_mappings() <= maps_before);
 	return 0;
 }
 
@@ -408,14 +408,6 @@ static int set_up(void **state)
 	return 0;
 }
 
-static int tear_down(void **state)
-{
-	(void)state;
-	close_the_driver();
-	remove_runtime_folder();
-	return 0;
-}
-
 #define TEST(f) cmocka_unit_test_setup_teardown(f, begin, finish)
 
 int main(void)
@@ -434,5 +426,5 @@ int main(void)
 		TEST(refuses_an_owner_of_another_user),
 	};
 
-	return cmocka_run_group_tests(tests, set_up, tear_down);
+	return cmocka_run_group_tests(tests, set_up, tear_down_folder_and_driver);
 }

@@ -97,8 +97,8 @@ static int play_visitor(const char *name)
 
 	if (gpul_ipc_client_close(attach(name), PATIENCE_MS, NULL))
 		return 2;
-	fds = n_open_fds();
-	maps = n_maps();
+	fds = count_fds();
+	maps = count_mappings();
 	for (int i = 0; i < N_ROUNDS; i++) {
 		gpul_ipc_client *c = attach(name);
 
@@ -107,7 +107,7 @@ static int play_visitor(const char *name)
 		if (gpul_ipc_client_close(c, PATIENCE_MS, NULL))
 			return 4;
 	}
-	return n_open_fds() == fds && n_maps() <= maps ? 0 : 5;
+	return count_fds() == fds && count_mappings() <= maps ? 0 : 5;
 }
 
 /* The peer's GPU waits for the owner's event; the peer prints the text that the GPU then reads, and writes a text. */
@@ -188,7 +188,7 @@ static bool readable(int fd, int patience_ms)
 static void another_thread_can_watch_a_peer(void **state)
 {
 	struct offered o = begin_offer("hello");
-	unsigned fds_before = n_open_fds();
+	unsigned fds_before = count_fds();
 	int slot, fds[2];
 
 	(void)state;
@@ -213,7 +213,7 @@ static void another_thread_can_watch_a_peer(void **state)
 		}
 		assert_int_equal(gpul_ipc_server_peer_fds(o.s, slot, fds), 0);
 	}
-	assert_int_equal(n_open_fds(), fds_before);
+	assert_int_equal(count_fds(), fds_before);
 	finish_offer(&o);
 }
 
@@ -368,7 +368,7 @@ static void many_processes_attach_and_detach_concurrently(void **state)
 {
 	struct offered o = begin_offer("for all");
 	struct child c[N_CHILDREN];
-	unsigned n_attached = 0, n_detached = 0, fds = n_open_fds();
+	unsigned n_attached = 0, n_detached = 0, fds = count_fds();
 
 	(void)state;
 	for (int i = 0; i < N_CHILDREN; i++)
@@ -385,7 +385,7 @@ static void many_processes_attach_and_detach_concurrently(void **state)
 	assert_int_equal(n_attached, n_detached);
 	for (int i = 0; i < N_CHILDREN; i++)
 		end_child(&c[i], 0);
-	assert_int_equal(n_open_fds(), fds);
+	assert_int_equal(count_fds(), fds);
 	finish_offer(&o);
 }
 
@@ -409,7 +409,7 @@ static void a_thousand_owners_replace_the_files_of_the_previous_one(void **state
 
 	(void)state;
 	gpul_ipc_server_destroy(offer(mem, NULL)); /* fills a cache that the forked children inherit, so that they need no driver call */
-	fds = n_open_fds();
+	fds = count_fds();
 	for (int i = 0; i < 1000; i++) {
 		pid_t pid = fork();
 		int status;
@@ -419,7 +419,7 @@ static void a_thousand_owners_replace_the_files_of_the_previous_one(void **state
 		assert_int_equal(waitpid(pid, &status, 0), pid);
 		assert_true(WIFSIGNALED(status));
 	}
-	assert_int_equal(n_open_fds(), fds);
+	assert_int_equal(count_fds(), fds);
 	assert_int_equal(gpul_ipc_places(&names, &n, NULL), GPUL_OK);
 	assert_int_equal(n, 1);
 	free(names[0]);
@@ -466,22 +466,6 @@ static void one_of_concurrent_owners_wins(void **state)
 	gpul_mem_destroy(mem);
 }
 
-static int set_up(void **state)
-{
-	(void)state;
-	make_runtime_folder();
-	(void)the_driver();
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	close_the_driver();
-	remove_runtime_folder();
-	return 0;
-}
-
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -498,5 +482,5 @@ int main(int argc, char **argv)
 	};
 
 	play_role(argc, argv, roles);
-	return cmocka_run_group_tests(tests, set_up, tear_down);
+	return cmocka_run_group_tests(tests, set_up_folder_and_driver, tear_down_folder_and_driver);
 }

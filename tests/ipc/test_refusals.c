@@ -136,7 +136,7 @@ static int begin_test(void **state)
 	gpul_ipc_server_options options = { .name = "rules", .step_timeout_ms = STEP_MS };
 
 	(void)state;
-	fds_before = n_open_fds();
+	fds_before = count_fds();
 	mem = make_memory(GPUL_MEM_MEMFD, MEMORY_BYTES);
 	assert_int_equal(gpul_ipc_server_create(the_driver(), mem, &options, &server, NULL), GPUL_OK);
 	bystander = attach_here(server, "rules");
@@ -154,7 +154,7 @@ static int finish_test(void **state)
 	expect_event(server, GPUL_IPC_DETACHED);
 	gpul_ipc_server_destroy(server);
 	gpul_mem_destroy(mem);
-	assert_int_equal(n_open_fds(), fds_before);
+	assert_int_equal(count_fds(), fds_before);
 	return 0;
 }
 
@@ -222,25 +222,25 @@ static void refuses_unexpected_descriptors(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-		unsigned before = n_open_fds();
+		unsigned before = count_fds();
 		int fd = connect_raw();
 
 		send_raw(fd, &hello, sizeof hello, numbers[i]);
 		expect_refused(fd, "descriptors instead of 0");
-		assert_int_equal(n_open_fds(), before);
+		assert_int_equal(count_fds(), before);
 	}
 }
 
 static void closes_the_descriptors_of_an_empty_packet(void **state)
 {
-	unsigned before = n_open_fds();
+	unsigned before = count_fds();
 	int fd = connect_raw();
 
 	(void)state;
 	send_raw(fd, "", 0, 253);
 	expect_event(server, GPUL_IPC_NONE); /* treated like a closed connection, because HELLO was never sent */
 	close(fd);
-	assert_int_equal(n_open_fds(), before);
+	assert_int_equal(count_fds(), before);
 }
 
 static void drops_a_connection_without_hello_after_the_time_out(void **state)
@@ -464,19 +464,9 @@ static void refuses_another_user(void **state)
 
 static int set_up(void **state)
 {
-	(void)state;
-	make_runtime_folder();
-	(void)the_driver();
+	(void)set_up_folder_and_driver(state);
 	gpul_log_set_level(GPUL_LOG_INFO);
 	gpul_log_to(keep_line, NULL);
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	close_the_driver();
-	remove_runtime_folder();
 	return 0;
 }
 
@@ -501,5 +491,5 @@ int main(void)
 		TEST(refuses_another_user),
 	};
 
-	return cmocka_run_group_tests(tests, set_up, tear_down);
+	return cmocka_run_group_tests(tests, set_up, tear_down_folder_and_driver);
 }

@@ -134,14 +134,6 @@ static int set_up(void **state)
 	return 0;
 }
 
-static int tear_down(void **state)
-{
-	(void)state;
-	close_the_driver();
-	remove_runtime_folder();
-	return 0;
-}
-
 int main(int argc, char **argv)
 {
 	static const struct role_entry roles[] = { { "kernel", play_kernel }, { 0 } };
@@ -151,5 +143,5 @@ int main(int argc, char **argv)
 	};
 
 	play_role(argc, argv, roles);
-	return cmocka_run_group_tests_name("ipc/turns", tests, set_up, tear_down);
+	return cmocka_run_group_tests_name("ipc/turns", tests, set_up, tear_down_folder_and_driver);
 }

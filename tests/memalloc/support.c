@@ -1,7 +1,6 @@
 /* support.c — helpers for the tests of memalloc, and the peer process that imports memory. */
 #include "tests/memalloc/support.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,29 +31,6 @@ gpul_mem_desc wanted(gpul_mem_kind kind, size_t bytes)
 				.devices = &device,
 				.n_devices = 1,
 				.exportable = kind != GPUL_MEM_PINNED };
-}
-
-size_t count_fds(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	size_t n = 0;
-
-	while (d && readdir(d))
-		n++;
-	closedir(d);
-	return n;
-}
-
-size_t count_mappings(void)
-{
-	FILE *f = fopen("/proc/self/maps", "re");
-	char line[512];
-	size_t n = 0;
-
-	while (f && fgets(line, sizeof line, f))
-		n += strchr(line, '/') != NULL;
-	fclose(f);
-	return n;
 }
 
 unsigned char pattern(unsigned seed, size_t i)

@@ -1,18 +1,16 @@
-/* support.h — helpers for the tests of memalloc: a driver, a peer process, counts of descriptors and mappings for leak checks. */
+/* support.h — helpers for the tests of memalloc: a driver and a peer process. */
 #ifndef GPULOAD_TESTS_MEMALLOC_SUPPORT_H
 #define GPULOAD_TESTS_MEMALLOC_SUPPORT_H
 
 #include "driver/context.h"
 #include "memalloc/mem.h"
+#include "tests/support/open_files.h"
 
 /* Open the driver that GPULOAD_DRIVER names (the test runner sets the software driver) and make the context of device 0 current. */
 const gpul_driver *open_driver(gpul_context *c);
 
 /* Return a description of exportable memory for device 0. */
 gpul_mem_desc wanted(gpul_mem_kind kind, size_t bytes);
-
-size_t count_fds(void);      /* number of open descriptors of this process */
-size_t count_mappings(void); /* number of file mappings, including tmpfs, but not anonymous ones, which malloc() makes */
 
 /* Return byte i of the pattern for a seed. */
 unsigned char pattern(unsigned seed, size_t i);

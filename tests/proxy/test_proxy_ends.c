@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -15,6 +14,7 @@
 #include <unistd.h>
 
 #include "tests/support/cmocka.h"
+#include "tests/support/open_files.h"
 #include "proxy/proxy.h"
 #include "tests/proxy/as_kernel.h"
 
@@ -406,22 +406,10 @@ static void stopping_waits_for_the_handler_and_keeps_other_triggers(void **state
 	close_two(&x);
 }
 
-static unsigned count_of(const char *folder)
-{
-	DIR *d = opendir(folder);
-	unsigned n = 0;
-
-	assert_non_null(d);
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
-}
-
 static void thousand_starts_leak_nothing(void **state)
 {
 	(void)state;
-	const unsigned fds = count_of("/proc/self/fd"), threads = count_of("/proc/self/task");
+	const unsigned fds = count_fds(), threads = count_entries("/proc/self/task");
 	struct fixture x;
 
 	open_two(&x);
@@ -437,8 +425,8 @@ static void thousand_starts_leak_nothing(void **state)
 		assert_int_equal(gpul_proxy_stop(p, NULL), GPUL_OK);
 	}
 	assert_int_equal(gpul_proxy_stop(NULL, NULL), GPUL_OK);
-	assert_int_equal(count_of("/proc/self/fd"), fds);
-	assert_int_equal(count_of("/proc/self/task"), threads);
+	assert_int_equal(count_fds(), fds);
+	assert_int_equal(count_entries("/proc/self/task"), threads);
 	close_two(&x);
 }
 
@@ -526,7 +514,7 @@ void *aligned_alloc(size_t alignment, size_t bytes)
 static void failed_starts_report_the_cause_and_leak_nothing(void **state)
 {
 	(void)state;
-	const unsigned fds = count_of("/proc/self/fd");
+	const unsigned fds = count_fds();
 	struct rlimit before_fds;
 	struct fixture x;
 	pthread_attr_t huge, before;
@@ -548,7 +536,7 @@ static void failed_starts_report_the_cause_and_leak_nothing(void **state)
 	pthread_setattr_default_np(&before);
 	pthread_attr_destroy(&huge);
 	pthread_attr_destroy(&before);
-	assert_int_equal(count_of("/proc/self/fd"), fds);
+	assert_int_equal(count_fds(), fds);
 	close_two(&x);
 }
 

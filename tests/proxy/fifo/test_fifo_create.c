@@ -1,9 +1,9 @@
 /* test_fifo_create.c — creating a FIFO in each kind of memory, on a fake driver that fails at each call in turn. */
-#include <dirent.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "tests/support/cmocka.h"
+#include "tests/support/open_files.h"
 #include "driver/context.h"
 #include "proxy/fifo.h"
 #include "tests/fake/fake_memory.h"
@@ -16,26 +16,12 @@ static const gpul_fifo_shape shape = { .slots = 256, .lanes = 128 };
 /* Numbers of resources, which must not change. */
 struct counts {
 	int alive;
-	size_t fds, mappings;
+	unsigned fds, mappings;
 };
 
 static struct counts count(void)
 {
-	struct counts c = { .alive = fake_alive() };
-	char line[512];
-	DIR *d = opendir("/proc/self/fd");
-	FILE *f;
-
-	assert_non_null(d);
-	while (readdir(d))
-		c.fds++;
-	closedir(d);
-	f = fopen("/proc/self/maps", "re");
-	assert_non_null(f);
-	while (fgets(line, sizeof(line), f))
-		c.mappings += strchr(line, '/') != NULL;
-	fclose(f);
-	return c;
+	return (struct counts){ .alive = fake_alive(), .fds = count_fds(), .mappings = count_mappings() };
 }
 
 static void expect_counts(struct counts before, const char *kind, int n)
@@ -43,7 +29,7 @@ static void expect_counts(struct counts before, const char *kind, int n)
 	const struct counts now = count();
 
 	if (now.alive != before.alive || now.fds != before.fds || now.mappings != before.mappings)
-		fail_msg("%s, call %d: %d objects, %zu fds, %zu mappings became %d, %zu, %zu", kind, n, before.alive, before.fds,
+		fail_msg("%s, call %d: %d objects, %u fds, %u mappings became %d, %u, %u", kind, n, before.alive, before.fds,
 			 before.mappings, now.alive, now.fds, now.mappings);
 }
 

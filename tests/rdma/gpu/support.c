@@ -1,7 +1,6 @@
 /* support.c — helpers for the tests of rdma/gpu that accept every driver. */
 #include "tests/rdma/gpu/support.h"
 
-#include <dirent.h>
 #include <stdio.h>
 
 #include "tests/support/cmocka.h"
@@ -35,16 +34,4 @@ gpul_mem *create_memory(gpul_mem_kind kind, size_t bytes)
 	if (gpul_mem_create(drv, &desc, &m, &err))
 		fail_msg("%s: %s", gpul_mem_kind_name(kind), err.text);
 	return m;
-}
-
-int count_fds(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	int n = 0;
-
-	assert_non_null(d);
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
 }

@@ -4,6 +4,7 @@
 
 #include "driver/context.h"
 #include "memalloc/mem.h"
+#include "tests/support/open_files.h"
 
 /* The driver that GPULOAD_DRIVER names, and the context of device 0, which is current; set by open_gpu(). */
 extern const gpul_driver *drv;
@@ -17,6 +18,5 @@ bool open_gpu(void);
 void must(CUresult r, const char *what);
 
 gpul_mem *create_memory(gpul_mem_kind kind, size_t bytes); /* creates memory of device 0 */
-int count_fds(void);                                       /* open descriptors of this process */
 
 #endif

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "tests/support/cmocka.h"
+#include "tests/support/open_files.h"
 #include "driver/context.h"
 #include "rdma/gpu/dmabuf.h"
 #include "tests/rdma/gpu/fake_gpu.h"
@@ -33,15 +34,6 @@ static void done(void)
 {
 	gpul_context_close(&context);
 	assert_int_equal(fake_alive(), 0);
-}
-
-static int count_fds(void)
-{
-	int n = 0;
-
-	for (int fd = 0; fd < 256; fd++)
-		n += fcntl(fd, F_GETFD) >= 0;
-	return n;
 }
 
 static void finds_the_kind_of_memory(void **state)
@@ -121,7 +113,7 @@ static void exports_whole_pages_and_the_offset(void **state)
 
 static void exports_each_allocation_by_itself(void **state)
 {
-	const int fds = count_fds();
+	const unsigned fds = count_fds();
 	const gpul_driver *drv = with_segments(4); /* allocations of 1, 2, 3 and 4 times GRAIN bytes */
 	gpul_rdma_dmabuf d[GPUL_RDMA_MAX_PIECES];
 	const uint64_t bytes = 6 * (uint64_t)GRAIN;
@@ -149,7 +141,7 @@ static void exports_each_allocation_by_itself(void **state)
 /* A range of many allocations is exported as one dma-buf, if the size of the dma-buf shows that it contains all of them. */
 static void exports_many_allocations_as_one_dmabuf(void **state)
 {
-	const int fds = count_fds();
+	const unsigned fds = count_fds();
 
 	(void)state;
 	for (int whole = 0; whole < 2; whole++) {
@@ -245,7 +237,7 @@ static void says_why_the_driver_refuses(void **state)
 
 static void closes_everything_whichever_call_fails(void **state)
 {
-	const int fds = count_fds();
+	const unsigned fds = count_fds();
 
 	(void)state;
 	for (int n = 1;; n++) {

@@ -208,7 +208,7 @@ static void many_copies_both_ways_at_once(void **state)
 
 static void nothing_leaks_in_many_rounds(void **state)
 {
-	const int fds = count_fds();
+	const unsigned fds = count_fds();
 
 	(void)state;
 	for (int i = 0; i < 50; i++) {

@@ -152,7 +152,7 @@ static void exports_device_memory_as_dmabuf(void **state)
 	static const uint64_t starts[] = { 0, 1, 4095, 4096, 1000000 }, sizes[] = { 1, 4096, 4097, 3000000 };
 	gpul_rdma_dmabuf first[GPUL_RDMA_MAX_PIECES];
 	gpul_mem *m;
-	int fds;
+	unsigned fds;
 
 	(void)state;
 	skip_without_dmabuf();

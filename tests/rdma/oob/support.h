@@ -4,6 +4,7 @@
 
 #include "rdma/oob/channel.h"
 #include "rdma/oob/strangers.h"
+#include "tests/support/open_files.h"
 
 gpul_rdma_hello good_hello(void);
 gpul_rdma_failure good_failure(void);
@@ -28,6 +29,5 @@ void send_raw(int fd, const void *bytes, size_t n_bytes);
 /* Return a deadline that only a failing test reaches. */
 uint64_t in_a_minute(void);
 void sleep_ms(unsigned ms);
-unsigned n_open_fds(void);
 
 #endif

@@ -436,7 +436,7 @@ static void replaces_the_socket_of_a_killed_process_only(void **state)
 
 static void leaks_no_descriptor(void **state)
 {
-	assert_int_equal(n_open_fds(), *(unsigned *)*state);
+	assert_int_equal(count_fds(), *(unsigned *)*state);
 }
 
 int main(void)
@@ -460,6 +460,6 @@ int main(void)
 		cmocka_unit_test_prestate(leaks_no_descriptor, &n_fds),
 	};
 
-	n_fds = n_open_fds();
+	n_fds = count_fds();
 	return cmocka_run_group_tests_name("channel", tests, NULL, NULL);
 }

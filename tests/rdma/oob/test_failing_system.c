@@ -74,7 +74,7 @@ static void fail_each(gpul_status (*act)(gpul_error *err), int with, const char 
 	is_tested = true;
 	for (fail_at = 1;; fail_at++) {
 		gpul_error err = { 0 };
-		unsigned before = n_open_fds();
+		unsigned before = count_fds();
 		gpul_status st;
 		int n_calls;
 
@@ -87,7 +87,7 @@ static void fail_each(gpul_status (*act)(gpul_error *err), int with, const char 
 			fail_msg("%s failed: no reason is given", failed);
 		if (!st && failed && !strstr(ways, failed))
 			fail_msg("%s failed, and nothing was reported", failed);
-		if (n_open_fds() != before)
+		if (count_fds() != before)
 			fail_msg("%s failed: a descriptor leaked", failed ? failed : "nothing");
 		if (n_calls < fail_at) {
 			assert_int_equal(st, GPUL_OK);
@@ -215,7 +215,7 @@ static gpul_status connect_and_greet(gpul_error *err)
 static void fail_each_while_serving(int with)
 {
 	gpul_rdma_strangers_desc desc = { .address = loopback() };
-	unsigned before = n_open_fds(), n_failed = 0;
+	unsigned before = count_fds(), n_failed = 0;
 	pthread_t thread;
 
 	stopping = false;
@@ -244,7 +244,7 @@ static void fail_each_while_serving(int with)
 	gpul_rdma_strangers_wake(server);
 	pthread_join(thread, NULL);
 	gpul_rdma_strangers_destroy(server);
-	assert_int_equal(n_open_fds(), before);
+	assert_int_equal(count_fds(), before);
 }
 
 static void connects_or_says_why(void **state)
@@ -288,7 +288,7 @@ static void goes_on_serving(void **state)
 {
 	static const int errors[] = { EMFILE, ECONNABORTED, EINTR };
 	gpul_rdma_strangers_desc desc = { .address = loopback() };
-	unsigned before = n_open_fds();
+	unsigned before = count_fds();
 
 	(void)state;
 	assert_int_equal(gpul_rdma_strangers_create(&desc, &server, NULL), GPUL_OK);
@@ -303,7 +303,7 @@ static void goes_on_serving(void **state)
 	}
 	fail_at = 0;
 	gpul_rdma_strangers_destroy(server);
-	assert_int_equal(n_open_fds(), before);
+	assert_int_equal(count_fds(), before);
 }
 
 int main(void)

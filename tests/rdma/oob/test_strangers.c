@@ -29,7 +29,7 @@ static void listen_with(unsigned hello_ms, unsigned ready_ms)
 	gpul_rdma_strangers_desc desc = { .address = loopback(), .hello_ms = hello_ms, .ready_ms = ready_ms };
 	gpul_error err = { 0 };
 
-	n_fds = n_open_fds();
+	n_fds = count_fds();
 	n_dropped = 0;
 	if (gpul_rdma_strangers_create(&desc, &s, &err))
 		fail_msg("%s", err.text);
@@ -38,7 +38,7 @@ static void listen_with(unsigned hello_ms, unsigned ready_ms)
 static void stop_listening(void)
 {
 	gpul_rdma_strangers_destroy(s);
-	assert_int_equal(n_open_fds(), n_fds);
+	assert_int_equal(count_fds(), n_fds);
 }
 
 static gpul_rdma_stranger_event next_until(uint64_t deadline_ns)
@@ -381,7 +381,7 @@ static void closes_pending_clients_when_it_ends(void **state)
 	gpul_rdma_strangers_destroy(s);
 	for (int i = 0; i < 3; i++)
 		close(fds[i]);
-	assert_int_equal(n_open_fds(), n_fds);
+	assert_int_equal(count_fds(), n_fds);
 	gpul_rdma_strangers_destroy(NULL);
 }
 

@@ -76,7 +76,7 @@ static int start(void **state)
 	gpul_error err = { 0 };
 
 	(void)state;
-	n_fds = n_open_fds();
+	n_fds = count_fds();
 	if (gpul_rdma_watch_create(&w, &err))
 		fail_msg("%s", err.text);
 	return 0;
@@ -86,7 +86,7 @@ static int stop(void **state)
 {
 	(void)state;
 	gpul_rdma_watch_destroy(w);
-	assert_int_equal(n_open_fds(), n_fds);
+	assert_int_equal(count_fds(), n_fds);
 	return 0;
 }
 
