@@ -28,18 +28,18 @@ def link(exe, objects, flags):
     return exe
 
 
-def first_failure(exe, seeds):
+def first_failure(exe, seeds, unit="seed"):
     """Return (seed, reason) of the first seed that fails; None if all pass."""
-    r = run(f"timeout 120 {exe} --seeds 1-{seeds} --failures 1")
-    found = re.search(r"^seed (\d+)(.*)", r.stdout, re.M)
+    r = run(f"timeout 120 {exe} --{unit}s 1-{seeds} --failures 1")
+    found = re.search(rf"^{unit} (\d+)(.*)", r.stdout, re.M)
     return (int(found[1]), found[2].lstrip(": ")) if found else None if r.returncode == 0 else (0, f"exit status {r.returncode}")
 
 
 class Campaign:
-    """module: the folder that is patched; sources: all sources of the simulation; seeds: by then, a mistake must be found."""
+    """module: the folder that is patched; sources: all sources of the simulation; seeds: by then, a mistake must be found; unit: the simulation's name for a seed."""
 
-    def __init__(self, module, sources, seeds):
-        self.module, self.sources, self.seeds = module, sources, seeds
+    def __init__(self, module, sources, seeds, unit="seed"):
+        self.module, self.sources, self.seeds, self.unit = module, sources, seeds, unit
 
     def build_unpatched(self, folder, flags, pool):
         """Return the object files of the simulation and of the unchanged module."""
@@ -78,15 +78,15 @@ class Campaign:
         bad = 0
         with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(min(4, os.cpu_count())) as pool:
             objects = self.build_unpatched(folder, flags, pool)
-            clean = pool.submit(lambda: first_failure(link(f"{folder}/sim", objects, flags), self.seeds))
+            clean = pool.submit(lambda: first_failure(link(f"{folder}/sim", objects, flags), self.seeds, self.unit))
             chosen = [m for m in mistakes if a.only in m.name]
-            jobs = [pool.submit(lambda m: first_failure(self.plant(m, folder, objects, flags), seeds), m) for m in chosen]
+            jobs = [pool.submit(lambda m: first_failure(self.plant(m, folder, objects, flags), seeds, self.unit), m) for m in chosen]
             for m, job in zip(chosen, jobs):
                 f = None if job.exception() else job.result()
                 bad += not f
-                print(f"{m.name}: " + (f"found by seed {f[0]} {f[1]}" if f else f"NOT FOUND {job.exception() or ''}"), flush=True)
+                print(f"{m.name}: " + (f"found by {self.unit} {f[0]} {f[1]}" if f else f"NOT FOUND {job.exception() or ''}"), flush=True)
             if clean.result():
                 bad += 1
-                print(f"without a mistake: seed {clean.result()[0]} {clean.result()[1]}")
+                print(f"without a mistake: {self.unit} {clean.result()[0]} {clean.result()[1]}")
         print(f"{len(chosen) + 1 - bad} passed, {bad} failed, 0 skipped")
         return bad != 0

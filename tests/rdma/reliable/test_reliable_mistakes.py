@@ -9,7 +9,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from mistakes import ROOT, Campaign, Mistake
 
 os.chdir(ROOT)
-SOURCES = [*sorted(glob.glob("tests/rdma/reliable/*.c")), *sorted(glob.glob("rdma/reliable/*.c")), "rdma/protocol/protocol_failure.c", "core/error.c",
+SOURCES = [*sorted(glob.glob("tests/rdma/reliable/relsim*.c")), *sorted(glob.glob("rdma/reliable/*.c")), "rdma/protocol/protocol_failure.c", "core/error.c",
            "core/text.c", "core/clock.c"]
 MISTAKES = [Mistake(*m) for m in (
     ("a bit of an acknowledgement stands for the packet beside it", "const uint32_t before = a->largest - packet - 1;", "const uint32_t before = a->largest - packet;"),
