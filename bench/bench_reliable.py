@@ -1,19 +1,21 @@
 #!/usr/bin/env python3
-"""bench_reliable.py — compares reliable-udp with libfabric's tcp and with iperf3 (TCP cubic) between two network namespaces.
+"""bench_reliable.py — compares reliable-udp with libfabric's udp;ofi_rxd and tcp, plain UDP, and iperf3 (TCP cubic) between two namespaces.
 
     bench/bench_reliable.py [--sizes 4K,64K,1M] [--loss 1] [--delay-ms 5] [--rounds 2] [-- OPTION OF gpuload rdma bench...]
 
 Without --loss and --delay-ms, the namespaces are connected by a veth pair, otherwise by a program that loses and delays packets, in both
-directions.  Needs root, and iperf3 for its column.
+directions; plain UDP (bench_udp) is then left out, because it must not lose any.  Needs root, and iperf3 for its row.
 """
 import argparse, json, os, re, shutil, sys, time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../tests/comm/bootstrap/hosts"))
 from namespaces import BUILD, TwoHosts
 
+DATAGRAM_BYTES = 1448  # as reliable-udp sends them at an MTU of 1500: 64 bytes of header, 1384 of payload
+
 
 def bench(hosts, provider, a):
-    """Return {bytes: (Gbit/s, p50 in us)} as the client prints them, and the counters of reliable-udp."""
+    """Return {bytes: (Gbit/s, p50 in us)} as the client prints them, and the counters of reliable-udp.  Raises RuntimeError."""
     gpuload = f"{BUILD}/gpuload"
     server = hosts.start("b", [gpuload, "rdma", "serve", "--once", "--provider", provider], GPULOAD_DRIVER="soft")
     client = hosts.start("a", [gpuload, "rdma", "bench", hosts.address["b"], "--provider", provider, "--sizes", a.sizes, "--time", str(a.time), *a.options],
@@ -21,9 +23,19 @@ def bench(hosts, provider, a):
     out, err = client.communicate()
     server.kill()
     if client.returncode:
-        sys.exit(f"bench_reliable.py: {provider}: {err[-800:]}")
+        raise RuntimeError(err[-800:])
     rows = [line.split() for line in out.splitlines() if re.match(r" +\d+ +\d+ ", line)]
     return {int(r[0]): (float(r[2]), float(r[5])) for r in rows}, (re.findall(r"reliable-udp: (\d+ chunks.*)", err) or [""])[-1]
+
+
+def plain_udp(hosts, a):
+    program, port = f"{BUILD}/bench/bench_udp", "18700"
+    server = hosts.start("b", [program, port])
+    time.sleep(0.5)
+    client = hosts.start("a", [program, hosts.address["b"], port, str(DATAGRAM_BYTES), str(a.time)])
+    out, err = client.communicate()
+    server.kill()
+    return (out or err).strip()
 
 
 def iperf(hosts, a):
@@ -50,9 +62,17 @@ def main():
         for h in "ab" if a.loss or a.delay_ms else "":
             hosts.disturb(h, loss=a.loss, delay_ms=a.delay_ms)
         for _ in range(a.rounds):
-            for provider in ("reliable-udp", "tcp"):
-                rows, counters = bench(hosts, provider, a)
+            for provider in ("reliable-udp", "udp;ofi_rxd", "tcp"):
+                try:
+                    rows, counters = bench(hosts, provider, a)
+                except RuntimeError as e:
+                    if provider != "udp;ofi_rxd":  # which may give up when packets are lost
+                        sys.exit(f"bench_reliable.py: {provider}: {e}")
+                    print(f"{provider}: failed: {e}", flush=True)
+                    continue
                 print(f"{provider}: " + "; ".join(f"{n} bytes: {rate:g} Gbit/s, p50 {us:g} us" for n, (rate, us) in rows.items()), counters, flush=True)
+            if not a.loss and not a.delay_ms:
+                print(f"plain UDP: {plain_udp(hosts, a)}", flush=True)
             print(f"iperf3, TCP cubic: {iperf(hosts, a):.3g} Gbit/s", flush=True)
 
 
