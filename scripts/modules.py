@@ -41,7 +41,7 @@ SUBFOLDERS = {
     "rdma":         ["protocol", "reliable", "backend", "oob", "nic", "gpu", "verbs", "verbs_reliable", "ofi", "udp", "", "put"],
     "nccl":         ["net"],
     "comm":         ["bootstrap", "device", "net", "kernels", ""],
-    "lab":          ["predict", "sparse", "netqueue"],
+    "lab":          ["predict", "sparse", "netqueue", "fabric"],
     "cli":          ["lib", "lib/json", "lib/options", "lib/bench", "kernels", "calls/log", "soft", "calls", "run", "ls", "debug", "compile", "devices", "sum", "share", "fifo/clock", "fifo/bench", "fifo/put", "fifo", "rdma", "comm/netqueue", "comm", ""],
 }
 LIBRARY = [m for m in MODULES if m not in ("nvidia/cudart", "softcuda", "nvidia", "calls", "nccl", "lab", "cli")]  # the modules of libgpuload
