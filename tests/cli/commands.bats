@@ -122,7 +122,7 @@ load helper
 }
 
 @test "no line of help is longer than 79 columns" {
-	for command in $(gpuload help --names) "" environment "fifo bench" "fifo trace" "fifo serve" "fifo push" "rdma devices" "rdma serve" "rdma bench"; do
+	for command in $(gpuload help --names) "" environment "fifo bench" "fifo trace" "fifo serve" "fifo push" "rdma devices" "rdma serve" "rdma bench" "rdma simulate"; do
 		LC_ALL=C.UTF-8 gpuload help $command > help.txt
 		[[ -s help.txt ]]
 		! LC_ALL=C.UTF-8 grep -nE '^.{80}' help.txt || show "too long: help $command"
