@@ -84,10 +84,16 @@ void fabric_start(gpul_fabric *f, struct end *e)
 
 /* ---- credit ----------------------------------------------------------------------------------------------------------- */
 
-/* Chunks that a flow may still send, as its receiver knows: a flow that has not begun or has ended sends none. */
+/* Whether the receiver knows that the flow has begun and not ended: a late datagram may report a backlog that was sent long ago. */
+static bool is_active(const struct flow *w)
+{
+	return w->heard && w->n_arrived < w->o.n_messages;
+}
+
+/* Chunks that a flow may still send, as its receiver knows. */
 static uint32_t granted_to(const struct flow *w)
 {
-	return w->heard && w->n_arrived < w->o.n_messages ? gpul_rel_granted(w->receiver.rel) : 0;
+	return is_active(w) ? gpul_rel_granted(w->receiver.rel) : 0;
 }
 
 /* Grant one chunk to each sender in turn that has more to send than it was granted, while less than grant_chunks are granted. */
@@ -96,7 +102,7 @@ static void grant(gpul_fabric *f, struct host *h)
 	for (size_t n_idle = 0; n_idle < h->in.n && h->granted < f->o.grant_chunks;) {
 		struct flow *w = h->in.at[h->turn++ % h->in.n];
 
-		if (!w->heard || gpul_rel_wanted(w->receiver.rel) <= gpul_rel_granted(w->receiver.rel)) {
+		if (!is_active(w) || gpul_rel_wanted(w->receiver.rel) <= gpul_rel_granted(w->receiver.rel)) {
 			n_idle++;
 			continue;
 		}

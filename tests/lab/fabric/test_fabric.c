@@ -146,6 +146,10 @@ static void credit_bounds_the_queue_and_keeps_the_link_busy(void **state)
 	assert_int_equal(all.n_dropped, 0);
 	assert_true(link.longest <= (uint64_t)(15 + o.grant_chunks) * gpul_fabric_chunk_bytes(&o));
 	assert_true(ns < gpul_fabric_ideal_ns(&o, 15 * 200 * CHUNK, false) * 11 / 10);
+	o.late = o.twice = o.lost = 200000; /* no credit stays with a flow that has ended */
+	o.late_ns = 1000000;
+	for (o.seed = 1; o.seed <= 20; o.seed++)
+		run_incast(&o, 15, 50 * CHUNK, &link, &all);
 }
 
 static void ecmp_spreads_evenly_and_always_in_the_same_way(void **state)
