@@ -16,8 +16,8 @@ struct sim_plan {
 	unsigned link, n_flows; /* n_flows: that are measured; the victim comes after them */
 	bool has_victim;
 	uint64_t ideal_ns;
-	uint64_t mark_ns, back_ns;      /* back_ns 0: rates are measured from mark_ns on; otherwise a link dies at mark_ns, and returns */
-	gpul_fabric_flow_info *at_mark; /* of each flow */
+	uint64_t mark_ns, back_ns; /* back_ns 0: rates are measured from mark_ns on; otherwise a link dies at mark_ns, and returns */
+	gpul_fabric_flow_info *at_mark, *at_end; /* of each flow */
 };
 
 /* ---- the network ---------------------------------------------------------------------------------------------------- */
@@ -270,14 +270,14 @@ static gpul_status advance(struct sim_plan *p, gpul_error *err)
 static void collect_counters(struct sim_plan *p)
 {
 	struct sim_run *run = p->run;
-	gpul_fabric_flow_info flow;
+	gpul_fabric_flow_info victim;
 	gpul_fabric_link_info links;
 
 	for (unsigned i = 0; i < p->n_flows; i++) {
-		gpul_fabric_flow_about(p->f, i, &flow);
-		run->again += flow.n.chunks_again;
-		run->timeouts += flow.n.timeouts;
-		run->paths_died += flow.n.paths_died;
+		gpul_fabric_flow_about(p->f, i, &p->at_end[i]);
+		run->again += p->at_end[i].n.chunks_again;
+		run->timeouts += p->at_end[i].n.timeouts;
+		run->paths_died += p->at_end[i].n.paths_died;
 	}
 	gpul_fabric_links_about(p->f, &links);
 	run->dropped = links.n_dropped;
@@ -285,21 +285,18 @@ static void collect_counters(struct sim_plan *p)
 	run->ideal_ns = p->ideal_ns;
 	run->bound_bytes = run->bound_bytes ? run->bound_bytes : p->value[SIM_QUEUE];
 	if (p->has_victim) {
-		gpul_fabric_flow_about(p->f, p->n_flows, &flow);
-		run->victim_ns = flow.end_ns;
+		gpul_fabric_flow_about(p->f, p->n_flows, &victim);
+		run->victim_ns = victim.end_ns;
 	}
 }
 
 static void collect_times(struct sim_plan *p, int64_t *ns)
 {
 	struct sim_run *run = p->run;
-	gpul_fabric_flow_info flow;
 
-	for (unsigned i = 0; i < p->n_flows; i++) {
-		gpul_fabric_flow_about(p->f, i, &flow);
-		if (flow.done)
-			ns[run->n_done++] = (int64_t)flow.end_ns;
-	}
+	for (unsigned i = 0; i < p->n_flows; i++)
+		if (p->at_end[i].done)
+			ns[run->n_done++] = (int64_t)p->at_end[i].end_ns;
 	if (!run->n_done)
 		return;
 	samples_sort_ns(ns, run->n_done);
@@ -312,15 +309,13 @@ static void collect_times(struct sim_plan *p, int64_t *ns)
 static void collect_recoveries(struct sim_plan *p, double *rtos)
 {
 	struct sim_run *run = p->run;
-	gpul_fabric_flow_info flow;
 
 	for (unsigned i = 0; i < p->n_flows; i++) {
-		gpul_fabric_flow_about(p->f, i, &flow);
-		if (flow.n.timeouts == p->at_mark[i].n.timeouts)
+		if (p->at_end[i].n.timeouts == p->at_mark[i].n.timeouts)
 			continue;
 		run->n_hit++;
-		if (flow.recovered_ns)
-			rtos[run->n_recovered++] = (double)(flow.recovered_ns - p->mark_ns) / (double)p->at_mark[i].rto_ns;
+		if (p->at_end[i].recovered_ns)
+			rtos[run->n_recovered++] = (double)(p->at_end[i].recovered_ns - p->mark_ns) / (double)p->at_mark[i].rto_ns;
 	}
 	if (run->n_recovered) {
 		const struct samples_spread s = samples_spread_of(rtos, run->n_recovered);
@@ -337,11 +332,9 @@ static void collect_rates(struct sim_plan *p)
 	const double ns = (double)(gpul_fabric_now_ns(p->f) - p->mark_ns);
 	double sum = 0, squares = 0, peaks[SIM_MOST_SAMPLES];
 	unsigned n_peaks = 0;
-	gpul_fabric_flow_info flow;
 
 	for (unsigned i = 0; i < p->n_flows; i++) {
-		gpul_fabric_flow_about(p->f, i, &flow);
-		const double rate = (double)(flow.arrived - p->at_mark[i].arrived) * 8 / ns;
+		const double rate = (double)(p->at_end[i].arrived - p->at_mark[i].arrived) * 8 / ns;
 
 		sum += rate;
 		squares += rate * rate;
@@ -404,7 +397,8 @@ static gpul_status measure_run(const struct sim_request *q, const uint64_t *valu
 		return st;
 	st = q->scenario->plan(&p, err);
 	if (!st) {
-		p.at_mark = calloc(p.n_flows, sizeof *p.at_mark);
+		p.at_mark = calloc(2 * p.n_flows, sizeof *p.at_mark);
+		p.at_end = p.at_mark ? p.at_mark + p.n_flows : NULL;
 		st = p.at_mark ? advance(&p, err) : gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %u flows", p.n_flows);
 	}
 	st = st ? st : collect(&p, err);
