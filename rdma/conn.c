@@ -184,6 +184,11 @@ void gpul_rdma_conn_about(const gpul_rdma_conn *c, gpul_rdma_conn_info *out)
 	*out = c->info;
 }
 
+unsigned gpul_rdma_conn_stats(const gpul_rdma_conn *c, gpul_rel_counters *out, gpul_rel_path_info *paths, unsigned max)
+{
+	return c->r->backend->stats ? c->r->backend->stats(c->path, out, paths, max) : 0;
+}
+
 void gpul_rdma_conn_close(gpul_rdma_conn *c)
 {
 	const gpul_rdma_backend *b;

@@ -6,32 +6,18 @@
 
 #include "cli/rdma/rdma_bench_run.h"
 #include "core/clock.h"
+#include "core/log_buckets.h"
 
-enum { PAGE = 4096, SPIN_NS = 200000, NAP_NS = 50000 };
+enum { PAGE = 4096, SPIN_NS = 200000, NAP_NS = 50000, BUCKET_BITS = 6 };
 
 /* ---- latencies ------------------------------------------------------------------------------------------ */
 
-/* Each value below 64 has its own bucket; for others, the 6 bits after the highest set bit select one of 64 buckets. */
-static unsigned bucket_of(uint64_t ns)
-{
-	const unsigned octave = ns < 64 ? 0 : 58 - (unsigned)__builtin_clzll(ns);
-	const unsigned i = ns < 64 ? (unsigned)ns : octave * 64 + (unsigned)(ns >> (octave - 1)) - 64;
-
-	return i < RDMA_BUCKETS ? i : RDMA_BUCKETS - 1;
-}
-
-/* Return the value in the middle of a bucket. */
-static uint64_t bucket_ns(unsigned i)
-{
-	const unsigned octave = i / 64;
-
-	return octave == 0 ? i : ((64ull + i % 64) << (octave - 1)) + ((1ull << (octave - 1)) >> 1);
-}
-
 void rdma_histogram_add(struct rdma_histogram *h, uint64_t ns)
 {
+	const unsigned bucket = gpul_log_bucket(ns, BUCKET_BITS);
+
 	h->n++;
-	h->count[bucket_of(ns)]++;
+	h->count[bucket < RDMA_BUCKETS ? bucket : RDMA_BUCKETS - 1]++;
 }
 
 void rdma_histogram_merge(struct rdma_histogram *h, const struct rdma_histogram *other)
@@ -49,7 +35,7 @@ uint64_t rdma_histogram_at(const struct rdma_histogram *h, double part)
 	for (unsigned i = 0; i < RDMA_BUCKETS && h->n; i++) {
 		n += h->count[i];
 		if ((double)n >= wanted && n)
-			return bucket_ns(i);
+			return gpul_log_bucket_middle(i, BUCKET_BITS);
 	}
 	return 0;
 }

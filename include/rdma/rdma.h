@@ -276,6 +276,15 @@ void gpul_rdma_conn_failed(gpul_rdma_conn *c, gpul_rdma_failure *out);
 /* A descriptor that is readable once the connection has failed; for poll(), not for read().  Valid as long as c. */
 int gpul_rdma_conn_fd(const gpul_rdma_conn *c);
 
+/* ---- what a reliable connection does --------------------------------------------------------------------------
+ *
+ * With reliable-udp, which sends lost datagrams again.  The connection's thread calls these functions, from connect or accept until
+ * gpul_rdma_conn_close(), also after a failure. */
+
+/* Get the counters of the connection, and describe its first `max` paths (at most 256; NULL with max 0).  Returns the number of paths of
+ * the connection; 0: its backend has no counters, and nothing was written.  It takes about a microsecond for each path. */
+unsigned gpul_rdma_conn_stats(const gpul_rdma_conn *c, gpul_rel_counters *out, gpul_rel_path_info *paths, unsigned max);
+
 /* ---- requests -------------------------------------------------------------------------------------------------
  *
  * A connection belongs to one thread at a time.  Each call starts a request and sets *out to it.  GPUL_OK with *out = 0: too

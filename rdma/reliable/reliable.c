@@ -174,6 +174,8 @@ void gpul_rel_grant(gpul_rel *r, uint32_t n)
 void gpul_rel_count(const gpul_rel *r, gpul_rel_counters *out)
 {
 	*out = r->n;
+	out->has_credit = r->o.credit;
+	out->credit = r->limit - r->next_chunk;
 }
 
 void gpul_rel_path_about(const gpul_rel *r, unsigned path, gpul_rel_path_info *out)
@@ -185,6 +187,8 @@ void gpul_rel_path_about(const gpul_rel *r, unsigned path, gpul_rel_path_info *o
 				     .rtt_ns = p->rtt_ns,
 				     .rtt_min_ns = p->rtt_min_ns,
 				     .rto_ns = rel_path_rto_ns(r, p),
+				     .rtt_p50_ns = rel_path_quantile_ns(r, path, 0.5),
+				     .rtt_p99_ns = rel_path_quantile_ns(r, path, 0.99),
 				     .window = p->window,
 				     .rate = (uint64_t)p->rate,
 				     .in_flight = p->in_flight };

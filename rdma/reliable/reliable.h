@@ -26,6 +26,7 @@
 
 #include "core/error.h"
 #include "rdma/protocol/protocol_failure.h"
+#include "rdma/reliable/report.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -176,23 +177,7 @@ void gpul_rel_grant(gpul_rel *r, uint32_t n);
 
 /* ---- what it has done ------------------------------------------------------------------------------------------------ */
 
-typedef struct gpul_rel_counters {
-	uint64_t chunks_sent;      /* with retransmissions */
-	uint64_t chunks_again;     /* retransmissions */
-	uint64_t losses, timeouts; /* chunks found lost by a later packet; time-outs of a path */
-	uint64_t chunks_received, duplicates, acks_sent, acks_received;
-	uint64_t strangers; /* datagrams with a wrong token or length */
-	uint64_t paths_died, paths_returned;
-} gpul_rel_counters;
-
-typedef struct gpul_rel_path_info {
-	bool alive, closed;
-	uint64_t rtt_ns, rtt_min_ns, rto_ns; /* smoothed; shortest; 0 before the first measurement */
-	double window;                       /* chunks */
-	uint64_t rate;                       /* Timely: bytes/s */
-	uint32_t in_flight;
-} gpul_rel_path_info;
-
+/* report.h explains the structs. */
 void gpul_rel_count(const gpul_rel *r, gpul_rel_counters *out);
 void gpul_rel_path_about(const gpul_rel *r, unsigned path, gpul_rel_path_info *out);
 /* Chunks that are in flight, or wait to be sent. */

@@ -83,7 +83,7 @@ static void process_path(gpul_rel *r, const struct rel_ack_path *a, uint32_t nex
 	while (p->oldest != p->next_packet && !rel_flying(r, p, p->oldest))
 		p->oldest++;
 	if (s.rtt_ns)
-		rel_path_measured(p, s.rtt_ns);
+		rel_path_measured(r, p, s.rtt_ns);
 	if (s.n_acked || is_new)
 		rel_path_heard(r, p, now_ns);
 	if (is_new) {

@@ -150,6 +150,8 @@ struct rel_fence {
 	uint32_t packet, message, next; /* next: index + 1 of the path's next one, or of the next free one */
 };
 
+enum { REL_RTT_SHIFT = 7, REL_RTT_BITS = 3, REL_RTT_BUCKETS = 24 << REL_RTT_BITS }; /* up to 1 s */
+
 struct gpul_rel {
 	gpul_rel_options o;
 	gpul_rel_counters n;
@@ -187,6 +189,9 @@ struct gpul_rel {
 	unsigned n_closed, n_must_close, n_late, close_turn;
 	bool pinging;      /* a ping has been sent since the last datagram from the peer */
 	uint64_t close_ns; /* when to report late paths again */
+
+	/* round-trip times of each path, in units of 128 ns (core/log_buckets.h); apart from `paths`, because it is rarely touched */
+	uint32_t rtts[GPUL_REL_MAX_PATHS][REL_RTT_BUCKETS];
 
 	gpul_rel_event *events;
 	uint32_t event_head, event_tail, event_slots;
@@ -243,7 +248,9 @@ unsigned rel_path_in_turn(gpul_rel *r);
 void rel_path_sent(gpul_rel *r, struct rel_path *p, uint32_t chunk, uint64_t now_ns);
 /* Packets of the path were acknowledged, perhaps after a time-out had given them up: the time-out begins again. */
 void rel_path_heard(gpul_rel *r, struct rel_path *p, uint64_t now_ns);
-void rel_path_measured(struct rel_path *p, uint64_t rtt_ns);
+void rel_path_measured(gpul_rel *r, struct rel_path *p, uint64_t rtt_ns);
+/* Return a quantile of the round-trip times of a path; 0: none was measured. */
+uint64_t rel_path_quantile_ns(const gpul_rel *r, unsigned path, double part);
 uint64_t rel_path_rto_ns(const gpul_rel *r, const struct rel_path *p);
 /* Handle the time-outs that have passed, and find the next one. */
 void rel_path_tick(gpul_rel *r, uint64_t now_ns);

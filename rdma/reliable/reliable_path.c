@@ -1,4 +1,5 @@
 /* reliable_path.c — chooses the path of a chunk; round-trip times, time-outs, and paths that die and return. */
+#include "core/log_buckets.h"
 #include "rdma/reliable/reliable_internal.h"
 
 enum { MOST_DOUBLINGS = 16 };
@@ -105,10 +106,12 @@ uint64_t rel_path_rto_ns(const gpul_rel *r, const struct rel_path *p)
 	return ns < r->o.rto_max_ns ? ns : r->o.rto_max_ns;
 }
 
-void rel_path_measured(struct rel_path *p, uint64_t rtt_ns)
+void rel_path_measured(gpul_rel *r, struct rel_path *p, uint64_t rtt_ns)
 {
 	const uint64_t apart = rtt_ns > p->rtt_ns ? rtt_ns - p->rtt_ns : p->rtt_ns - rtt_ns;
+	const unsigned bucket = gpul_log_bucket(rtt_ns >> REL_RTT_SHIFT, REL_RTT_BITS);
 
+	r->rtts[p - r->paths][bucket < REL_RTT_BUCKETS ? bucket : REL_RTT_BUCKETS - 1]++;
 	if (!p->rtt_ns) {
 		p->rtt_ns = p->rtt_min_ns = rtt_ns ? rtt_ns : 1;
 		p->rttvar_ns = rtt_ns / 2;
@@ -119,6 +122,19 @@ void rel_path_measured(struct rel_path *p, uint64_t rtt_ns)
 	p->rtt_ns = p->rtt_ns ? p->rtt_ns : 1;
 	if (rtt_ns < p->rtt_min_ns)
 		p->rtt_min_ns = rtt_ns ? rtt_ns : 1;
+}
+
+uint64_t rel_path_quantile_ns(const gpul_rel *r, unsigned path, double part)
+{
+	const uint32_t *counts = r->rtts[path];
+	uint64_t n = 0, before = 0;
+	unsigned i = 0;
+
+	for (unsigned k = 0; k < REL_RTT_BUCKETS; k++)
+		n += counts[k];
+	while (n && (double)(before += counts[i]) < part * (double)n)
+		i++;
+	return n ? (gpul_log_bucket_middle(i, REL_RTT_BITS) << REL_RTT_SHIFT) + (1 << (REL_RTT_SHIFT - 1)) : 0;
 }
 
 static void set_deadline(gpul_rel *r, struct rel_path *p, uint64_t now_ns)

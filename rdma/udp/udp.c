@@ -15,4 +15,5 @@ const gpul_rdma_backend gpul_rdma_udp = {
 	.poll = gpul_udp_poll,
 	.break_path = gpul_udp_path_break,
 	.destroy_path = gpul_udp_path_destroy,
+	.stats = gpul_udp_path_stats,
 };

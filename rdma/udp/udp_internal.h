@@ -69,6 +69,7 @@ size_t gpul_udp_path_describe(void *path, unsigned char out[GPUL_RDMA_MAX_DESCRI
 gpul_status gpul_udp_path_connect(void *path, const unsigned char *description, size_t n_bytes, gpul_error *err);
 void gpul_udp_path_break(void *path);
 void gpul_udp_path_destroy(void *path);
+unsigned gpul_udp_path_stats(void *path, gpul_rel_counters *out, gpul_rel_path_info *paths, unsigned max);
 
 /* udp_io.c */
 gpul_status gpul_udp_post(void *path, const gpul_rdma_op *ops, unsigned n, unsigned *n_posted, gpul_rdma_failure *why);

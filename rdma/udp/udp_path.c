@@ -218,6 +218,16 @@ void gpul_udp_path_break(void *path)
 	memset(p->senders, 0xff, sizeof p->senders);
 }
 
+unsigned gpul_udp_path_stats(void *path, gpul_rel_counters *out, gpul_rel_path_info *paths, unsigned max)
+{
+	const struct udp_path *p = path;
+
+	gpul_rel_count(p->rel, out);
+	for (unsigned i = 0; i < p->n_paths && i < max; i++)
+		gpul_rel_path_about(p->rel, i, &paths[i]);
+	return p->n_paths;
+}
+
 /* Log what the connection has done. */
 static void log_counters(const struct udp_path *p)
 {

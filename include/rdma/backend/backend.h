@@ -13,6 +13,7 @@
 #include "driver/driver.h"
 #include "rdma/protocol/protocol_failure.h"
 #include "rdma/protocol/op.h"
+#include "rdma/reliable/report.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -118,6 +119,9 @@ struct gpul_rdma_backend {
 	 * fabric reports them as failed operations. */
 	int (*async_fd)(void *device);
 	bool (*async_read)(void *device, gpul_rdma_failure *why);
+
+	/* gpul_rdma_conn_stats() of a path; NULL: the fabric does not report what it does. */
+	unsigned (*stats)(void *path, gpul_rel_counters *out, gpul_rel_path_info *paths, unsigned max);
 };
 
 extern const gpul_rdma_backend gpul_rdma_verbs, gpul_rdma_libfabric, gpul_rdma_udp, gpul_rdma_verbs_reliable;
