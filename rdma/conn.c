@@ -189,6 +189,13 @@ unsigned gpul_rdma_conn_stats(const gpul_rdma_conn *c, gpul_rel_counters *out, g
 	return c->r->backend->stats ? c->r->backend->stats(c->path, out, paths, max) : 0;
 }
 
+bool gpul_rdma_conn_record(gpul_rdma_conn *c, gpul_rel_trace *trace)
+{
+	if (c->r->backend->record)
+		c->r->backend->record(c->path, trace);
+	return c->r->backend->record;
+}
+
 void gpul_rdma_conn_close(gpul_rdma_conn *c)
 {
 	const gpul_rdma_backend *b;

@@ -281,9 +281,14 @@ int gpul_rdma_conn_fd(const gpul_rdma_conn *c);
  * With reliable-udp, which sends lost datagrams again.  The connection's thread calls these functions, from connect or accept until
  * gpul_rdma_conn_close(), also after a failure. */
 
-/* Get the counters of the connection, and describe its first `max` paths (at most 256; NULL with max 0).  Returns the number of paths of
+/* Get the counters of the connection, and describe its first `max` paths (NULL with max 0).  Returns the number of paths of
  * the connection; 0: its backend has no counters, and nothing was written.  It takes about a microsecond for each path. */
 unsigned gpul_rdma_conn_stats(const gpul_rdma_conn *c, gpul_rel_counters *out, gpul_rel_path_info *paths, unsigned max);
+
+/* Record what happens to the chunks of messages and puts whose data begins in trace->local to trace->local + trace->bytes, an address of
+ * this process as in gpul_rdma_buffer.  The caller sets n to 0, and reads the steps after it has stopped the record: with trace NULL, or with
+ * another trace.  *trace is borrowed until then.  GPU memory that is staged is not recorded.  Returns false if the backend cannot. */
+bool gpul_rdma_conn_record(gpul_rdma_conn *c, gpul_rel_trace *trace);
 
 /* ---- requests -------------------------------------------------------------------------------------------------
  *

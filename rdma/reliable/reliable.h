@@ -32,7 +32,6 @@
 #include <stdint.h>
 
 enum {
-	GPUL_REL_MAX_PATHS = 256,
 	GPUL_REL_MAX_WINDOW = 1 << 16, /* chunks in flight */
 	GPUL_REL_MAX_WRITES = 1 << 14, /* the same, with the option `writes` */
 	GPUL_REL_ACK_PATHS = 16,       /* paths that one acknowledgement reports */
@@ -180,6 +179,8 @@ void gpul_rel_grant(gpul_rel *r, uint32_t n);
 /* report.h explains the structs. */
 void gpul_rel_count(const gpul_rel *r, gpul_rel_counters *out);
 void gpul_rel_path_about(const gpul_rel *r, unsigned path, gpul_rel_path_info *out);
+/* Record the steps of messages in *trace, which is borrowed until the next call; NULL: of none. */
+void gpul_rel_record(gpul_rel *r, gpul_rel_trace *trace);
 /* Chunks that are in flight, or wait to be sent. */
 uint32_t gpul_rel_backlog(const gpul_rel *r);
 

@@ -58,6 +58,7 @@ static void find_lost(gpul_rel *r, struct rel_path *p, struct report *s)
 		if (!rel_before(chunk, r->oldest) && carries(r, p, packet, chunk)) {
 			rel_chunk_lost(r, chunk);
 			r->n.losses++;
+			rel_trace(r, (gpul_rel_step){ r->heard_ns, GPUL_REL_LOST, chunk, (unsigned)(p - r->paths), packet, s->largest });
 		}
 		rel_land(r, p, packet);
 		s->n_lost++;

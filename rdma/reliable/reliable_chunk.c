@@ -17,6 +17,25 @@ bool gpul_rel_poll(gpul_rel *r, gpul_rel_event *out)
 	return true;
 }
 
+/* ---- trace -------------------------------------------------------------------------------------------------------- */
+
+void gpul_rel_record(gpul_rel *r, gpul_rel_trace *trace)
+{
+	r->trace = trace;
+}
+
+void rel_trace_add(gpul_rel *r, const gpul_rel_step *step)
+{
+	const struct rel_out *m = &r->out[rel_chunk_at(r, step->chunk)->message & (r->o.messages - 1)];
+	gpul_rel_trace *t = r->trace;
+
+	if (m->m.local - t->local >= t->bytes)
+		return;
+	if (t->n < t->max)
+		t->steps[t->n] = *step;
+	t->n++;
+}
+
 /* ---- chunks ------------------------------------------------------------------------------------------------------ */
 
 void rel_chunk_acked(gpul_rel *r, uint32_t chunk)
@@ -24,6 +43,7 @@ void rel_chunk_acked(gpul_rel *r, uint32_t chunk)
 	struct rel_chunk *c = rel_chunk_at(r, chunk);
 	struct rel_out *m = &r->out[c->message & (r->o.messages - 1)];
 
+	rel_trace(r, (gpul_rel_step){ r->heard_ns, GPUL_REL_ACKED, chunk, c->path, c->packet, 0 });
 	c->state = CHUNK_ACKED;
 	if (--m->n_unacked == 0)
 		rel_add_event(r, &(gpul_rel_event){ .id = m->m.id, .bytes = m->m.bytes });

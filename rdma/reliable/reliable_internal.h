@@ -190,11 +190,12 @@ struct gpul_rel {
 	bool pinging;      /* a ping has been sent since the last datagram from the peer */
 	uint64_t close_ns; /* when to report late paths again */
 
-	/* round-trip times of each path, in units of 128 ns (core/log_buckets.h); apart from `paths`, because it is rarely touched */
-	uint32_t rtts[GPUL_REL_MAX_PATHS][REL_RTT_BUCKETS];
-
 	gpul_rel_event *events;
 	uint32_t event_head, event_tail, event_slots;
+	gpul_rel_trace *trace; /* NULL: none */
+
+	/* round-trip times of each path, in units of 128 ns (core/log_buckets.h); apart from `paths`, because it is rarely touched */
+	uint32_t rtts[GPUL_REL_MAX_PATHS][REL_RTT_BUCKETS];
 };
 
 static inline struct rel_chunk *rel_chunk_at(gpul_rel *r, uint32_t chunk)
@@ -236,6 +237,13 @@ void rel_add_event(gpul_rel *r, const gpul_rel_event *e);
 void rel_chunk_acked(gpul_rel *r, uint32_t chunk);
 /* A chunk in flight is lost: queue it for another datagram.  The caller has taken it out of its path. */
 void rel_chunk_lost(gpul_rel *r, uint32_t chunk);
+/* Add a step of a chunk that has been sent to the trace, if it is of the traced message. */
+__attribute__((cold)) void rel_trace_add(gpul_rel *r, const gpul_rel_step *step);
+static inline void rel_trace(gpul_rel *r, gpul_rel_step step)
+{
+	if (r->trace)
+		rel_trace_add(r, &step);
+}
 /* Get the first chunk that must be sent again; false: none.  The caller takes it by r->lost_tail++. */
 bool rel_chunk_peek_lost(gpul_rel *r, uint32_t *chunk);
 

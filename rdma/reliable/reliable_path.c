@@ -188,8 +188,10 @@ void rel_path_lose_all(gpul_rel *r, struct rel_path *p)
 			continue;
 		rel_land(r, p, p->oldest);
 		if (!rel_before(chunk, r->oldest) && rel_chunk_at(r, chunk)->state == CHUNK_IN_FLIGHT &&
-		    rel_chunk_at(r, chunk)->path == path && rel_chunk_at(r, chunk)->packet == p->oldest)
+		    rel_chunk_at(r, chunk)->path == path && rel_chunk_at(r, chunk)->packet == p->oldest) {
+			rel_trace(r, (gpul_rel_step){ now_ns, GPUL_REL_TIMED_OUT, chunk, path, p->oldest, 0 });
 			rel_chunk_lost(r, chunk);
+		}
 	}
 }
 

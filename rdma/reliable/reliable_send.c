@@ -95,6 +95,7 @@ static void send_chunk(gpul_rel *r, struct rel_path *p, uint32_t chunk, uint32_t
 	c->path = (uint16_t)(p - r->paths);
 	c->packet = p->next_packet;
 	c->sent_ns = now_ns;
+	rel_trace(r, (gpul_rel_step){ now_ns, GPUL_REL_SENT, chunk, c->path, c->packet, 0 });
 	rel_path_sent(r, p, chunk, now_ns);
 	r->n.chunks_sent++;
 }
@@ -138,6 +139,7 @@ static bool next_probe(gpul_rel *r, uint64_t now_ns, gpul_rel_datagram *out)
 	if (!p)
 		return false;
 	fill_chunk(r, p, r->oldest, rel_chunk_at(r, r->oldest)->message, out);
+	rel_trace(r, (gpul_rel_step){ now_ns, GPUL_REL_SENT, r->oldest, out->path, p->next_packet, 0 });
 	rel_path_sent(r, p, r->oldest, now_ns);
 	r->n.chunks_sent++;
 	r->n.chunks_again++;

@@ -16,4 +16,5 @@ const gpul_rdma_backend gpul_rdma_udp = {
 	.break_path = gpul_udp_path_break,
 	.destroy_path = gpul_udp_path_destroy,
 	.stats = gpul_udp_path_stats,
+	.record = gpul_udp_path_record,
 };

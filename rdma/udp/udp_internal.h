@@ -70,6 +70,7 @@ gpul_status gpul_udp_path_connect(void *path, const unsigned char *description, 
 void gpul_udp_path_break(void *path);
 void gpul_udp_path_destroy(void *path);
 unsigned gpul_udp_path_stats(void *path, gpul_rel_counters *out, gpul_rel_path_info *paths, unsigned max);
+void gpul_udp_path_record(void *path, gpul_rel_trace *trace);
 
 /* udp_io.c */
 gpul_status gpul_udp_post(void *path, const gpul_rdma_op *ops, unsigned n, unsigned *n_posted, gpul_rdma_failure *why);

@@ -228,6 +228,11 @@ unsigned gpul_udp_path_stats(void *path, gpul_rel_counters *out, gpul_rel_path_i
 	return p->n_paths;
 }
 
+void gpul_udp_path_record(void *path, gpul_rel_trace *trace)
+{
+	gpul_rel_record(((struct udp_path *)path)->rel, trace);
+}
+
 /* Log what the connection has done. */
 static void log_counters(const struct udp_path *p)
 {

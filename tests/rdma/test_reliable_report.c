@@ -106,6 +106,44 @@ static void percentiles_are_those_of_the_round_trips(void **state)
 	close_wire(&w);
 }
 
+/* The second of two messages has chunks 8 to 15 on one path.  Chunk 9 is lost, and found by later packets; chunk 15 is lost as the last one,
+ * so a time-out finds it. */
+static void a_trace_has_the_steps_of_one_message(void **state)
+{
+	static const unsigned drops[] = { 9, 15 };
+	static const struct {
+		uint32_t max;
+		unsigned n_recorded;
+	} rooms[] = { { 64, 20 }, { 7, 7 } };
+
+	(void)state;
+	for (int room = 0; room < 2; room++) {
+		struct wire w = { .now_ns = 1, .drops = drops, .n_drops = 2 };
+		gpul_rel_step steps[64];
+		gpul_rel_trace t = { .local = 8192, .bytes = 8192, .max = rooms[room].max, .steps = steps };
+		unsigned n[4] = { 0 };
+
+		open_wire(&w, 1);
+		gpul_rel_record(w.ends[0], &t);
+		for (unsigned i = 0; i < 2; i++)
+			assert_true(gpul_rel_send(w.ends[0], &(gpul_rel_message){ .local = i * 8192, .bytes = 8192 }));
+		run_wire(&w);
+		assert_int_equal(t.n, 20);
+		for (unsigned i = 0; i < rooms[room].n_recorded; i++) {
+			n[steps[i].kind]++;
+			assert_true(steps[i].chunk >= 8 && steps[i].chunk < 16 && (!i || steps[i].at_ns >= steps[i - 1].at_ns));
+			if (steps[i].kind == GPUL_REL_LOST)
+				assert_true(steps[i].chunk == 9 && steps[i].packet == 9 && steps[i].later >= 12);
+			if (steps[i].kind == GPUL_REL_TIMED_OUT)
+				assert_int_equal(steps[i].chunk, 15);
+		}
+		assert_int_equal(n[GPUL_REL_SENT], room ? 7 : 10);
+		assert_int_equal(n[GPUL_REL_ACKED], room ? 0 : 8);
+		assert_int_equal(n[GPUL_REL_LOST] + n[GPUL_REL_TIMED_OUT], room ? 0 : 2);
+		close_wire(&w);
+	}
+}
+
 static void a_connection_counts_only_with_a_reliable_backend(void **state)
 {
 	static const char *const backends[] = { "reliable-udp", "libfabric" };
@@ -130,6 +168,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_bucket_of_a_logarithmic_histogram_has_values_that_are_near_its_middle),
 		cmocka_unit_test(percentiles_are_those_of_the_round_trips),
+		cmocka_unit_test(a_trace_has_the_steps_of_one_message),
 		cmocka_unit_test(a_connection_counts_only_with_a_reliable_backend),
 	};
 

@@ -120,8 +120,9 @@ struct gpul_rdma_backend {
 	int (*async_fd)(void *device);
 	bool (*async_read)(void *device, gpul_rdma_failure *why);
 
-	/* gpul_rdma_conn_stats() of a path; NULL: the fabric does not report what it does. */
+	/* gpul_rdma_conn_stats() and gpul_rdma_conn_record() of a path.  Both are NULL if the fabric does not report what it does. */
 	unsigned (*stats)(void *path, gpul_rel_counters *out, gpul_rel_path_info *paths, unsigned max);
+	void (*record)(void *path, gpul_rel_trace *trace);
 };
 
 extern const gpul_rdma_backend gpul_rdma_verbs, gpul_rdma_libfabric, gpul_rdma_udp, gpul_rdma_verbs_reliable;

@@ -2,7 +2,7 @@
  *
  *     gpul_rel_counters    of the whole connection, since it was connected         gpul_rdma_conn_stats
  *     gpul_rel_path_info   of each path, as it is now
- *     gpul_rel_trace       what happened to each chunk of one message, in order    gpul_rdma_conn_trace
+ *     gpul_rel_trace       what happened to each chunk of one message, in order    gpul_rdma_conn_record
  *
  * A message is cut into chunks, one for each datagram.  A chunk that is sent again keeps its chunk number and gets a new packet number,
  * which counts the datagrams of its path (docs/reliable-transport.md). */
@@ -11,6 +11,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+
+enum { GPUL_REL_MAX_PATHS = 256 };
 
 typedef struct gpul_rel_counters {
 	uint64_t chunks_sent;      /* with retransmissions */
@@ -31,5 +33,28 @@ typedef struct gpul_rel_path_info {
 	uint64_t rate;                       /* Timely: bytes/s */
 	uint32_t in_flight;
 } gpul_rel_path_info;
+
+/* A step of a chunk.  LOST and TIMED_OUT are what the sender concludes: the chunk may also be late. */
+typedef enum gpul_rel_step_kind {
+	GPUL_REL_SENT,      /* or sent again */
+	GPUL_REL_ACKED,     /* for the first time */
+	GPUL_REL_LOST,      /* a later packet of the path has arrived */
+	GPUL_REL_TIMED_OUT, /* no packet of the path was acknowledged in time */
+} gpul_rel_step_kind;
+
+typedef struct gpul_rel_step {
+	uint64_t at_ns; /* CLOCK_MONOTONIC */
+	gpul_rel_step_kind kind;
+	uint32_t chunk;  /* chunk number */
+	unsigned path;   /* of the datagram; ACKED: of the chunk's last one */
+	uint32_t packet; /* its packet number */
+	uint32_t later;  /* LOST: the largest packet that has arrived */
+} gpul_rel_step;
+
+typedef struct gpul_rel_trace {
+	uint64_t local, bytes; /* the steps of messages whose data begins in these bytes are recorded */
+	uint32_t max, n;       /* room for steps, and number of steps; from `max` on, they are counted and not recorded */
+	gpul_rel_step *steps;  /* in the order of time */
+} gpul_rel_trace;
 
 #endif

@@ -22,7 +22,7 @@ MISTAKES = [Mistake(*m) for m in (
     ("a message ends one chunk early", "if (m && --m->n_missing == 0)\n\t\tend", "if (m && --m->n_missing <= 1 && !(m->n_missing = 0))\n\t\tend"),
     ("a message is acknowledged with its first chunk", "if (--m->n_unacked == 0)", "if (m->n_unacked-- == m->n_chunks)"),
     ("comparisons ignore that numbers wrap around", "return (int32_t)(a - b) < 0;", "return a < b;"),
-    ("a time-out does not send again", "rel_chunk_lost(r, chunk);\n\t}\n}", ";\n\t}\n}"),
+    ("a time-out does not send again", "rel_chunk_lost(r, chunk);\n\t\t}\n\t}\n}", ";\n\t\t}\n\t}\n}"),
     ("no time-out begins with the first packet", "if (p->in_flight++ == 0)\n\t\tset_deadline(r, p, now_ns);", "p->in_flight++;"),
     ("the time-out is not doubled", "ns <<= p->n_timeouts", "ns <<= 0 * p->n_timeouts"),
     ("a dead path is never tried again", "if (p->probe_ns <= now_ns && needs_probe(r, p))", "if (0)"),
