@@ -46,6 +46,20 @@ static bool has_ended(const struct measurement *m)
 	return read(m->end_fd, &n, sizeof n) == sizeof n;
 }
 
+/* Print a line of --stats if it is time. */
+static void print_live(struct measurement *m, struct progress *p)
+{
+	struct out o = { 0 };
+
+	if (m->watch.live)
+		reliable_live_look(m->watch.live, &o);
+	if (o.n) {
+		progress_wipe(p);
+		fwrite(o.at, 1, o.n, stderr);
+	}
+	out_free(&o);
+}
+
 static gpul_status watch_measurement(struct measurement *m, gpul_error *err)
 {
 	struct progress p;
@@ -56,6 +70,7 @@ static gpul_status watch_measurement(struct measurement *m, gpul_error *err)
 		const uint64_t done = atomic_load(&m->watch.row) * 1000ull + atomic_load(&m->watch.permille);
 
 		p.hook.tell(p.hook.context, done, m->q->n_sizes * 1000ull);
+		print_live(m, &p);
 		if (!st)
 			st = stop_wait(m->end_fd, LOOK_MS, err);
 		if (st || stop_requested())
@@ -67,13 +82,16 @@ static gpul_status watch_measurement(struct measurement *m, gpul_error *err)
 	return st;
 }
 
-static gpul_status run_measurement(const struct rdma_bench_request *q, gpul_rdma *r, const char *address, struct rdma_bench_result *result,
-				   gpul_error *err)
+static gpul_status run_measurement(const struct rdma_bench_request *q, gpul_rdma *r, const char *address, struct reliable_trace *trace,
+				   struct rdma_bench_result *result, gpul_error *err)
 {
 	struct measurement m = { .q = q, .r = r, .address = address, .result = result, .end_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) };
 	pthread_t thread;
 	gpul_status st = stop_begin(err);
 
+	m.watch.trace = trace;
+	if (!st && q->stats_ms)
+		st = reliable_live_create(q->shape.n_flows, (unsigned)q->stats_ms, &m.watch.live, err);
 	if (!st && m.end_fd < 0)
 		st = gpul_fail(err, GPUL_ESYS, errno, "eventfd: %s", strerror(errno));
 	if (!st && pthread_create(&thread, NULL, measure, &m))
@@ -89,6 +107,7 @@ static gpul_status run_measurement(const struct rdma_bench_request *q, gpul_rdma
 close_fd:
 	if (m.end_fd >= 0)
 		close(m.end_fd);
+	reliable_live_free(m.watch.live);
 	return st;
 }
 
@@ -133,7 +152,8 @@ static gpul_status find_server(const struct rdma_bench_request *q, struct rdma_c
 	return GPUL_OK;
 }
 
-static gpul_status run_benchmark(struct rdma_bench_request *q, struct rdma_bench_result *result, gpul_error *err)
+static gpul_status run_benchmark(struct rdma_bench_request *q, struct reliable_trace *trace, struct rdma_bench_result *result,
+				 gpul_error *err)
 {
 	struct rdma_child child = { 0 };
 	gpul_rdma *r = NULL;
@@ -147,7 +167,7 @@ static gpul_status run_benchmark(struct rdma_bench_request *q, struct rdma_bench
 		q->setup.rdma.device.drv = q->setup.devices.drv;
 	/* Until stop_begin() catches signals, a signal ends this process and its child; so open the device, which may take long, first. */
 	st = st ? st : gpul_rdma_open(&q->setup.rdma, &r, err);
-	st = st ? st : run_measurement(q, r, address, result, err);
+	st = st ? st : run_measurement(q, r, address, trace, result, err);
 	gpul_rdma_close(r);
 	devices_arg_close(&q->setup.devices);
 	rdma_child_end(&child, err);
@@ -158,14 +178,23 @@ static int cmd_rdma_bench(const struct cli_args *args, gpul_error *err)
 {
 	struct rdma_bench_request *q = calloc(1, sizeof *q);
 	struct rdma_bench_result *result = calloc(1, sizeof *result);
+	struct reliable_trace *trace = NULL;
 	gpul_status st = GPUL_OK;
 
 	if (!q || !result)
 		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a benchmark");
 	st = st ? st : rdma_bench_parse(args, q, err);
 	st = st ? st : output_check(q->plot, q->force, err);
-	st = st ? st : run_benchmark(q, result, err);
+	st = st ? st : output_check(q->trace, q->force, err);
+	if (!st && q->trace)
+		st = reliable_trace_create(q->trace_message, &trace, err);
+	st = st ? st : run_benchmark(q, trace, result, err);
 	st = st ? st : print_result(q, result, err);
+	if (!st && trace)
+		st = reliable_trace_write(trace, q->trace, q->force, err);
+	reliable_trace_free(trace);
+	if (result)
+		free(result->reliable);
 	free(result);
 	free(q);
 	return cli_exit_code(st);

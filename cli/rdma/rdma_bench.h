@@ -19,6 +19,8 @@
 #include "cli/lib/command.h"
 #include "cli/lib/options/devices_arg.h"
 #include "cli/lib/out.h"
+#include "cli/rdma/reliable/reliable_stats.h"
+#include "cli/rdma/reliable/reliable_trace.h"
 #include "rdma/rdma.h"
 
 extern const struct cli_cmd cli_rdma_bench, cli_rdma_serve;
@@ -109,6 +111,9 @@ struct rdma_bench_request {
 	int time_ms;         /* time to measure each size */
 	int wait_ms;         /* how long to wait for the server */
 	const char *plot;    /* file of --plot; NULL: none; borrowed */
+	const char *trace;   /* file of --trace, as plot */
+	uint64_t trace_message;
+	int stats_ms; /* time between two lines of --stats; 0: none */
 	bool force;
 };
 
@@ -165,6 +170,7 @@ struct rdma_bench_result {
 	bool client; /* false: this is the result of a server */
 	struct rdma_row row[RDMA_MOST_ROWS];
 	unsigned n_rows;
+	struct reliable_conn *reliable; /* owned; array of shape.n_flows elements; NULL: not a reliable connection */
 };
 
 /* Append the result as a table.  A client has the results of both ends, a server only its own. */
@@ -182,6 +188,8 @@ struct rdma_watch {
 	atomic_bool stop; /* set to end the thread early; it then fails with GPUL_ESYS, native ECANCELED */
 	atomic_uint row;  /* index of the row that is measured now; permille: progress of this row, in thousandths */
 	atomic_uint permille;
+	struct reliable_live *live;   /* borrowed, like trace; NULL: none */
+	struct reliable_trace *trace; /* of a message of flow 0 */
 };
 
 /** Measure: connect to a server, run all sizes, and check the data.

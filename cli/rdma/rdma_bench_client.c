@@ -260,6 +260,7 @@ gpul_status rdma_bench_measure(const struct rdma_bench_request *q, gpul_rdma *r,
 	}
 	st = st ? st : connect_flows(&c, address, err);
 	st = st ? st : measure_rows(&c, err);
+	rdma_read_stats(&c.s, out);
 	if (!st)
 		say_goodbye(&c);
 	rdma_session_close(&c.s);

@@ -63,6 +63,48 @@ void rdma_flow_close(struct rdma_flow *f)
 	*f = (struct rdma_flow){ 0 };
 }
 
+/* ---- statistics ---------------------------------------------------------------------------------------------- */
+
+void rdma_take_stats(const struct rdma_session *s, unsigned first, unsigned step)
+{
+	for (unsigned i = first; s->watch->live && i < s->shape.n_flows; i += step)
+		if (s->flow[i].conn)
+			reliable_live_take(s->watch->live, i, s->flow[i].conn);
+}
+
+void rdma_read_stats(const struct rdma_session *s, struct rdma_bench_result *out)
+{
+	struct reliable_conn *all = calloc(s->shape.n_flows, sizeof *all);
+	bool any = false;
+
+	for (unsigned i = 0; all && i < s->shape.n_flows; i++) {
+		if (s->flow[i].conn)
+			all[i].n_paths = gpul_rdma_conn_stats(s->flow[i].conn, &all[i].n, all[i].paths, GPUL_REL_MAX_PATHS);
+		any |= all[i].n_paths > 0;
+	}
+	out->reliable = any ? all : NULL;
+	if (!any)
+		free(all);
+}
+
+/* Whether the message of --trace may be one of this flow and phase. */
+static bool is_traced(const struct rdma_session *s, const struct rdma_phase *p, const struct rdma_flow *f)
+{
+	return s->watch->trace && f->number == 0 && p->kind == (p->mode == RDMA_BASIC ? RDMA_PLAN_CHECK : RDMA_PLAN_MEASURE);
+}
+
+void rdma_trace_begin(const struct rdma_session *s, const struct rdma_phase *p, const struct rdma_flow *f, uint64_t at)
+{
+	if (is_traced(s, p, f))
+		reliable_trace_begin(s->watch->trace, f->conn, f->send.posted, at, p->bytes);
+}
+
+void rdma_trace_end(const struct rdma_session *s, const struct rdma_phase *p, const struct rdma_flow *f)
+{
+	if (is_traced(s, p, f))
+		reliable_trace_end(s->watch->trace, f->conn, f->send.done);
+}
+
 /* ---- control messages ---------------------------------------------------------------------------------------- */
 
 /* Start to send or to receive a control message.  *request is 0 if the caller must try again later. */
@@ -86,6 +128,7 @@ gpul_status rdma_control(const struct rdma_session *s, struct rdma_flow *f, void
 	while (!st && !done) {
 		if (atomic_load(&s->watch->stop))
 			return gpul_fail(err, GPUL_ESYS, ECANCELED, "stopped");
+		rdma_take_stats(s, 0, 1);
 		if (!request)
 			st = start_control(f, at, bytes, !got, timeout_ms, &request, err);
 		/* make progress on all flows: the other end may need their acknowledgements before it can answer on this one */

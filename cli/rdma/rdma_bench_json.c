@@ -80,5 +80,6 @@ void rdma_bench_json(const struct rdma_bench_result *r, struct json *j)
 		json_end(j, '}');
 	}
 	json_end(j, ']');
+	reliable_stats_json(r->reliable, r->shape.n_flows, j);
 	json_end(j, '}');
 }

@@ -10,7 +10,8 @@
 /* clang-format off */
 enum {
 	OPT_MODE = RDMA_N_COMMON_OPTS, OPT_SIZES, OPT_NFLOW, OPT_NMSG, OPT_NREQ, OPT_BUFFERS, OPT_ITERATIONS, OPT_TIME, OPT_FLUSH, OPT_QPS,
-	OPT_STRIPE, OPT_SEGMENT, OPT_WAIT, OPT_PLOT, OPT_FORCE,
+	OPT_STRIPE, OPT_SEGMENT, OPT_WAIT, OPT_PLOT, OPT_STATS, OPT_TRACE,
+	OPT_TRACE_MESSAGE, OPT_FORCE,
 };
 /* clang-format on */
 
@@ -38,6 +39,11 @@ const struct cli_opt rdma_bench_opts[] = {
 	[OPT_SEGMENT] = { "segment", "BYTES", "size of the segments into which a longer message is divided (default: 1M)", NULL },
 	[OPT_WAIT] = { "wait", "SECONDS", "seconds to wait until the server listens (default: 3)", NULL },
 	[OPT_PLOT] = { "plot", "FILE", "also draw the result as SVG; - is stdout, without the table", CLI_FILES },
+	[OPT_STATS] = { "stats", "SECONDS", "reliable-udp: print a line to stderr every SECONDS, at least 0.1", NULL },
+	[OPT_TRACE] = { "trace", "FILE",
+		"reliable-udp: write the way of each chunk of one message to FILE.json (for ui.perfetto.dev), FILE.svg or, as text, FILE; -: text on stdout",
+		CLI_FILES },
+	[OPT_TRACE_MESSAGE] = { "trace-message", "N", "number of this message on connection 0, from 0 (default: 0), of the first size that has so many", NULL },
 	[OPT_FORCE] = { "force", NULL, "replace FILE if it exists", NULL },
 	{ 0 },
 };
@@ -63,7 +69,14 @@ const char rdma_bench_details[] = "Measures the send path to gpuload rdma serve 
 static const char usual_sizes[] = "256:100M:4", latency_sizes[] = "8:1M:4";
 static const char basic_sizes[] = "0,1,3,8,63,64,255,4095,4096,4097,65537,1048575,1M,1048577,4194307,100M";
 
-enum { DEFAULT_TIME_MS = 500, DEFAULT_WAIT_MS = 3000, DEFAULT_REQUESTS = 8, DEFAULT_PUTS = 64, LATENCY_REQUESTS = 32 };
+enum {
+	DEFAULT_TIME_MS = 500,
+	DEFAULT_WAIT_MS = 3000,
+	DEFAULT_REQUESTS = 8,
+	DEFAULT_PUTS = 64,
+	LATENCY_REQUESTS = 32,
+	LEAST_STATS_MS = 100
+};
 static const uint64_t most_buffer_bytes = 256 << 20; /* limit of the buffer of one flow and direction, unless two messages need more */
 
 /* ---- numbers ----------------------------------------------------------------------------------------- */
@@ -314,6 +327,27 @@ static gpul_status check_memory(const struct rdma_bench_request *q, gpul_error *
 	return GPUL_OK;
 }
 
+static gpul_status parse_reports(const struct cli_args *args, struct rdma_bench_request *q, gpul_error *err)
+{
+	const char *backend = q->setup.rdma.backend, *stats = cli_value(args, OPT_STATS), *message = cli_value(args, OPT_TRACE_MESSAGE);
+	gpul_status st = stats ? value_parse_time("stats", stats, &q->stats_ms, err) : GPUL_OK;
+
+	st = st ? st : value_parse_count("--trace-message", message, 0, 1ull << 32, &q->trace_message, err);
+	if (!st && (q->stats_ms || q->trace) && (!backend || strncmp(backend, "reliable-", 9) != 0))
+		return gpul_fail(err, GPUL_EINVAL, 0, "--stats and --trace need a reliable transport: --provider reliable-udp");
+	if (!st && stats && q->stats_ms < LEAST_STATS_MS)
+		return gpul_fail(err, GPUL_EINVAL, 0, "--stats must be at least 0.1 seconds, not %s", stats);
+	if (!st && message && !q->trace)
+		return gpul_fail(err, GPUL_EINVAL, 0, "--trace-message needs --trace");
+	if (!st && q->trace && q->n_buffers)
+		return gpul_fail(err, GPUL_EINVAL, 0, "--trace needs a buffer for each message: leave --buffers out");
+	if (!st && q->trace && q->setup.memory != RDMA_HOST)
+		return gpul_fail(err, GPUL_EINVAL, 0, "--trace needs --memory host");
+	if (!st && q->trace && !strcmp(q->trace, "-") && (q->setup.json || (q->plot && !strcmp(q->plot, "-"))))
+		return gpul_fail(err, GPUL_EINVAL, 0, "--trace - writes to stdout, like --json and --plot -");
+	return st;
+}
+
 gpul_status rdma_bench_parse(const struct cli_args *args, struct rdma_bench_request *out, gpul_error *err)
 {
 	gpul_status st;
@@ -321,6 +355,7 @@ gpul_status rdma_bench_parse(const struct cli_args *args, struct rdma_bench_requ
 	*out = (struct rdma_bench_request){ .time_ms = DEFAULT_TIME_MS,
 					    .wait_ms = DEFAULT_WAIT_MS,
 					    .plot = cli_value(args, OPT_PLOT),
+					    .trace = cli_value(args, OPT_TRACE),
 					    .force = cli_value(args, OPT_FORCE) };
 	if (args->n_operands > 1)
 		return gpul_fail(err, GPUL_EINVAL, 0, "expected at most one HOST; see gpuload help rdma bench");
@@ -335,6 +370,7 @@ gpul_status rdma_bench_parse(const struct cli_args *args, struct rdma_bench_requ
 	st = st ? st : value_parse_time("wait", cli_value(args, OPT_WAIT), &out->wait_ms, err);
 	if (!st && out->setup.json && out->plot && !strcmp(out->plot, "-"))
 		st = gpul_fail(err, GPUL_EINVAL, 0, "--plot - and --json both write to stdout");
+	st = st ? st : parse_reports(args, out, err);
 	choose_buffer(out);
 	return st ? st : check_memory(out, err);
 }

@@ -127,6 +127,7 @@ static gpul_status send_next(struct worker *w, struct rdma_flow *f, bool *sent)
 	if (!*sent)
 		return st;
 	note_begin(f, now_ns, 0);
+	rdma_trace_begin(w->s, p, f, b.at);
 	f->send.begun_ns[i] = now_ns;
 	f->send.posted++;
 	w->n_events++;
@@ -156,6 +157,7 @@ static gpul_status take_sends(struct worker *w, struct rdma_flow *f, bool measur
 
 		if (st || !done)
 			return st;
+		rdma_trace_end(w->s, w->p, f);
 		f->send.done++;
 		w->n_events++;
 		f->last_ns = gpul_clock_ns();
@@ -342,6 +344,7 @@ static gpul_status put_next(struct worker *w, struct rdma_flow *f, bool *sent)
 	if (!*sent)
 		return st;
 	note_begin(f, now_ns, 0);
+	rdma_trace_begin(w->s, p, f, put.from.at);
 	f->send.begun_ns[i] = now_ns;
 	f->send.posted++;
 	w->n_events++;
@@ -440,6 +443,7 @@ static gpul_status look_up(struct worker *w)
 {
 	const struct rdma_flow *f = w->s->flow;
 
+	rdma_take_stats(w->s, w->index, w->s->n_threads);
 	if (atomic_load_explicit(&w->s->watch->stop, memory_order_relaxed))
 		return gpul_fail(&w->err, GPUL_ESYS, ECANCELED, "stopped");
 	if (w->index == 0 && w->p->kind == RDMA_PLAN_MEASURE)

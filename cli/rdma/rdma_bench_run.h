@@ -88,6 +88,15 @@ void rdma_flow_close(struct rdma_flow *f); /* accepts a flow of zeros; closes th
 gpul_status rdma_control(const struct rdma_session *s, struct rdma_flow *f, void *at, uint64_t bytes, int timeout_ms, uint64_t *got,
 			 gpul_error *err);
 
+/* Take snapshots of flows `first`, `first` + `step` ..., for --stats, by the thread of these flows. */
+void rdma_take_stats(const struct rdma_session *s, unsigned first, unsigned step);
+/* Read the counters of all flows into out->reliable, if they are reliable connections.  No other thread may use the flows. */
+void rdma_read_stats(const struct rdma_session *s, struct rdma_bench_result *out);
+
+/* Tell --trace that a message of this flow, whose data is at `at`, has been posted in this phase; that its oldest one has been sent. */
+void rdma_trace_begin(const struct rdma_session *s, const struct rdma_phase *p, const struct rdma_flow *f, uint64_t at);
+void rdma_trace_end(const struct rdma_session *s, const struct rdma_phase *p, const struct rdma_flow *f);
+
 /** Prepare the flows for a phase.  For CHECK, write the pattern into the messages to send, and clear the receive buffers.
  *
  * @s  session

@@ -54,15 +54,10 @@ static void add_checks(const struct rdma_bench_result *r, struct out *o)
 	out_add(o, "All bytes are as expected.\n");
 }
 
-void rdma_bench_text(const struct rdma_bench_result *r, struct out *o)
+static void add_rows(const struct rdma_bench_result *r, struct out *o)
 {
 	const bool half = r->shape.mode == RDMA_LAT || r->shape.mode == RDMA_PUT_LAT;
 
-	add_head(r, o);
-	if (r->shape.mode == RDMA_BASIC) {
-		add_checks(r, o);
-		return;
-	}
 	if (r->client)
 		out_add(o, "%22s%49s%30s\n", "", "this end", "server");
 	out_add(o, "%10s%12s%10s%9s%10s%10s%10s", "bytes", "messages", "Gbit/s", "GB/s", "1000/s", "p50 us", "p99 us");
@@ -81,4 +76,15 @@ void rdma_bench_text(const struct rdma_bench_result *r, struct out *o)
 	out_add(o, "%s\n",
 		half ? "Latency is half a round trip."
 		     : "Latency is from the start of a request until its end, with the others in flight.");
+}
+
+void rdma_bench_text(const struct rdma_bench_result *r, struct out *o)
+{
+	add_head(r, o);
+	if (r->shape.mode == RDMA_BASIC)
+		add_checks(r, o);
+	else
+		add_rows(r, o);
+	if (r->reliable)
+		reliable_stats_text(r->reliable, r->shape.n_flows, o);
 }

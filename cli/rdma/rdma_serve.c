@@ -133,6 +133,7 @@ static void *serve_session(void *context)
 	struct served *d = context;
 
 	(void)rdma_session_serve(&d->s, &d->client, &d->result, &d->err);
+	rdma_read_stats(&d->s, &d->result);
 	rdma_session_close(&d->s);
 	atomic_store(&d->ended, true);
 	return NULL;
@@ -147,6 +148,7 @@ static void free_session(struct server *v, unsigned i)
 	if (d->running)
 		pthread_join(d->thread, NULL);
 	rdma_session_close(&d->s);
+	free(d->result.reliable);
 	free(d);
 	v->served[i] = NULL;
 }

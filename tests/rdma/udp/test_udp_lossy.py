@@ -43,7 +43,17 @@ class Lossy(unittest.TestCase):
         self.assertRegex(text, r"reliable-udp: \d+ chunks sent, [1-9]\d* of them again", "nothing was lost")
 
     def test_throughput_with_loss(self):
-        self.check("--mode", "tpt", "--sizes", "1M", "--nreq", "4", "--iterations", "8", loss=1, delay_ms=2)
+        (client, text), (server, server_text) = self.bench("--mode", "tpt", "--sizes", "1M", "--nreq", "4", "--iterations", "8", "--trace", "-", loss=1, delay_ms=2)
+        self.assertEqual((client, server), (0, 0), text + server_text)
+        again, lost, timeouts = map(int, re.search(r"^ +0 +\d+ +(\d+) +(\d+) +(\d+)(?: +\d+){4} +-$", text, re.M).groups())
+        self.assertGreaterEqual(again, lost)
+        self.assertGreaterEqual(lost + timeouts, 1, text)
+        self.assertRegex(server_text, r"(?m)^ +0 +[0-7] +yes ", "the server has no table of the paths")
+        datagrams = re.findall(r"^ +([0-9.]+) +(\d+) +(\d) +\d+  (sent again; )?(\w+)", text, re.M)
+        for at, chunk, _, _, end in datagrams:
+            if end in ("lost", "given"):
+                later = [d for d in datagrams if d[1] == chunk and float(d[0]) > float(at)]
+                self.assertTrue(later and all(d[3] for d in later), f"chunk {chunk} was lost, and not sent again\n{text}")
 
     def test_puts_and_their_signals_keep_their_order(self):
         self.check("--mode", "put", "--sizes", "8:64K:16", "--iterations", "20", loss=2, delay_ms=1, reorder=20)
