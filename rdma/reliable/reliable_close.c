@@ -127,7 +127,7 @@ void gpul_rel_path_closed(gpul_rel *r, unsigned path, uint64_t now_ns)
 	r->n.paths_died += p->alive;
 	p->alive = false;
 	set_late(r, p, decides(r));
-	rel_path_lose_all(r, p);
+	rel_path_lose_all(r, p, now_ns);
 	r->n_ack_paths -= p->n_unreported > 0;
 	p->n_unreported = 0;
 	rel_pass_fences(r, p, now_ns);

@@ -265,7 +265,7 @@ void rel_path_tick(gpul_rel *r, uint64_t now_ns);
 /* A path that is due for a probe; NULL: none. */
 struct rel_path *rel_path_probe(gpul_rel *r, uint64_t now_ns);
 /* All packets of the path that are in flight are lost. */
-void rel_path_lose_all(gpul_rel *r, struct rel_path *p);
+void rel_path_lose_all(gpul_rel *r, struct rel_path *p, uint64_t now_ns);
 
 /* reliable_control.c */
 void rel_control_start(const gpul_rel *r, struct rel_path *p);

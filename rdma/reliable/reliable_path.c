@@ -177,7 +177,7 @@ static unsigned count_alive(const gpul_rel *r)
 	return n;
 }
 
-void rel_path_lose_all(gpul_rel *r, struct rel_path *p)
+void rel_path_lose_all(gpul_rel *r, struct rel_path *p, uint64_t now_ns)
 {
 	const uint16_t path = (uint16_t)(p - r->paths);
 
@@ -198,7 +198,7 @@ void rel_path_lose_all(gpul_rel *r, struct rel_path *p)
 /* No packet of the path was acknowledged for one RTO: all in flight are lost, and the next one waits twice as long. */
 static void time_out(gpul_rel *r, struct rel_path *p, uint64_t now_ns)
 {
-	rel_path_lose_all(r, p);
+	rel_path_lose_all(r, p, now_ns);
 	p->n_timeouts++;
 	r->n.timeouts++;
 	rel_control_timeout(r, p);
