@@ -136,6 +136,8 @@ const gpul_rdma_backend gpul_rdma_verbs_reliable = {
 	.poll = gpul_lossy_poll,
 	.break_path = gpul_lossy_break,
 	.destroy_path = gpul_lossy_destroy,
+	.stats = gpul_lossy_stats,
+	.record = gpul_lossy_record,
 	.async_fd = async_fd,
 	.async_read = async_read,
 };

@@ -17,12 +17,12 @@
 #include "rdma/reliable/reliable_ops.h"
 
 enum {
-	LOSSY_PATHS = 8,     /* default; the limit is GPUL_RDMA_MAX_QPS */
-	LOSSY_WINDOW = 128,  /* chunks in flight of a path */
-	LOSSY_RECVS = 256,   /* receives of a queue pair: for these, acknowledgements and further copies */
-	LOSSY_DEPTH = 256,   /* sends of a queue pair */
-	LOSSY_BATCH = 64,    /* work requests of one post, completions of one poll */
-	LOSSY_UC_PACKETS = 4 /* packets of a chunk over UC */
+	LOSSY_PATHS = 8,    /* default; the limit is GPUL_RDMA_MAX_QPS */
+	LOSSY_WINDOW = 128, /* chunks in flight of a path */
+	LOSSY_RECVS = 256,  /* receives of a queue pair: for these, acknowledgements and further copies */
+	LOSSY_DEPTH = 256,  /* sends of a queue pair */
+	LOSSY_BATCH = 64,   /* work requests of one post, completions of one poll */
+	LOSSY_HEADER = 64,  /* of a chunk that is sent as a datagram */
 };
 
 struct lossy_device {
@@ -86,6 +86,8 @@ gpul_status gpul_lossy_create(void *device, unsigned n_qps, unsigned depth, unsi
 size_t gpul_lossy_describe(void *path, unsigned char out[GPUL_RDMA_MAX_DESCRIPTION]);
 gpul_status gpul_lossy_connect(void *path, const unsigned char *description, size_t n_bytes, gpul_error *err);
 void gpul_lossy_break(void *path);
+unsigned gpul_lossy_stats(void *path, gpul_rel_counters *out, gpul_rel_path_info *paths, unsigned max);
+void gpul_lossy_record(void *path, gpul_rel_trace *trace);
 void gpul_lossy_destroy(void *path);
 /* Post receives for the buffers with these wr_ids, all of one queue pair.  Returns 0 or errno. */
 int gpul_lossy_post_recvs(struct lossy_path *p, const uint64_t *ids, unsigned n);

@@ -10,15 +10,15 @@
 
 #include "core/clock.h"
 
-enum { TOKEN_BYTES = 8, HEADER_BYTES = 64, UD_WINDOW = 1 << 14, UC_WINDOW = 1 << 12 };
+enum { TOKEN_BYTES = 8 };
 
 /* ---- create ------------------------------------------------------------------------------------------------------- */
 
-static uint32_t chunk_bytes(const struct lossy_device *d, enum ibv_mtu mtu)
+/* A chunk and its header are one packet.  A message of several packets would be lost with any of them; and once rdma_rxe has lost the last
+ * packet of an RDMA write, the queue pair accepts no other message. */
+static uint32_t chunk_bytes(enum ibv_mtu mtu)
 {
-	const uint32_t packet = 128u << mtu;
-
-	return d->ud ? packet - HEADER_BYTES : packet * LOSSY_UC_PACKETS;
+	return (128u << mtu) - LOSSY_HEADER;
 }
 
 int gpul_lossy_post_recvs(struct lossy_path *p, const uint64_t *ids, unsigned n)
@@ -59,7 +59,7 @@ static gpul_status create_queue(struct lossy_path *p, unsigned i, gpul_error *er
 static gpul_status create_buffers(struct lossy_path *p, gpul_error *err)
 {
 	const struct lossy_device *d = p->device;
-	const uint32_t most = GPUL_VERBS_GRH_BYTES + HEADER_BYTES + chunk_bytes(d, d->nic->mtu);
+	const uint32_t most = GPUL_VERBS_GRH_BYTES + (128u << d->nic->mtu);
 	size_t n_bytes;
 
 	p->stride = (most > GPUL_VERBS_GRH_BYTES + GPUL_REL_MAX_HEADER ? most : GPUL_VERBS_GRH_BYTES + GPUL_REL_MAX_HEADER) + 63;
@@ -172,9 +172,9 @@ static gpul_status create_reliable(struct lossy_path *p, enum ibv_mtu mtu, uint6
 	/* The packets of a queue pair keep their order over UC; a switch that sprays packets would lose those of UC anyway. */
 	/* clang-format off */
 	const gpul_rel_options o = {
-		.chunk_bytes = chunk_bytes(p->device, mtu), .window = ud ? UD_WINDOW : UC_WINDOW, .messages = 1024, .n_paths = p->n_paths,
+		.chunk_bytes = chunk_bytes(mtu), .window = GPUL_REL_MAX_WRITES, .messages = 1024, .n_paths = p->n_paths,
 		.spread = GPUL_REL_TWO_CHOICES, .burst = 16, .path_window = LOSSY_WINDOW, .threshold = ud ? 3 : 1,
-		.control = GPUL_REL_SWIFT, .target_ns = 5000000, .rto_min_ns = 20000000, .rto_max_ns = UINT64_C(500000000), .ack_every = 16,
+		.control = GPUL_REL_SWIFT, .target_ns = 20000000, .rto_min_ns = 20000000, .rto_max_ns = UINT64_C(500000000), .ack_every = 16,
 		.ack_delay_ns = 20000, .writes = !ud, .fence_ns = 500000000, .token = p->token, .peer_token = peer_token, .seed = p->token,
 	};
 	/* clang-format on */
@@ -225,6 +225,23 @@ gpul_status gpul_lossy_connect(void *path, const unsigned char *description, siz
 	for (unsigned i = 0; i < p->n_paths && !st; i++)
 		st = connect_queue(p, i, &peer, &to, err);
 	return st ? st : create_reliable(p, to.mtu, token, err);
+}
+
+/* ---- reports, end --------------------------------------------------------------------------------------------------- */
+
+unsigned gpul_lossy_stats(void *path, gpul_rel_counters *out, gpul_rel_path_info *paths, unsigned max)
+{
+	const struct lossy_path *p = path;
+
+	gpul_rel_count(p->rel, out);
+	for (unsigned i = 0; i < p->n_paths && i < max; i++)
+		gpul_rel_path_about(p->rel, i, &paths[i]);
+	return p->n_paths;
+}
+
+void gpul_lossy_record(void *path, gpul_rel_trace *trace)
+{
+	gpul_rel_record(((struct lossy_path *)path)->rel, trace);
 }
 
 void gpul_lossy_break(void *path)
