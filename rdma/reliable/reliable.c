@@ -94,9 +94,11 @@ gpul_status gpul_rel_create(const gpul_rel_options *options, uint64_t now_ns, gp
 	r->in_bits = calloc(o.window / 64, sizeof *r->in_bits);
 	r->in = calloc(o.messages, sizeof *r->in);
 	r->events = calloc(r->event_slots, sizeof *r->events);
-	good = r->chunks && r->lost && r->out && r->in_bits && r->in && r->events && (!o.writes || !rel_writes_create(r));
+	r->rtts = calloc(o.n_paths, sizeof *r->rtts);
+	good = r->rtts && r->chunks && r->lost && r->out && r->in_bits && r->in && r->events && (!o.writes || !rel_writes_create(r));
 	for (unsigned i = 0; good && i < o.n_paths; i++)
 		good = create_path(r, &r->paths[i]);
+	rel_path_count_healthy(r);
 	if (!good) {
 		gpul_rel_destroy(r);
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %u chunks in flight on %u paths", o.window, o.n_paths);
@@ -119,6 +121,7 @@ void gpul_rel_destroy(gpul_rel *r)
 	free(r->in_bits);
 	free(r->in);
 	free(r->events);
+	free(r->rtts);
 	free(r->firsts);
 	free(r->in_message);
 	free(r->fences);

@@ -6,7 +6,7 @@
 /* What one acknowledgement says of one path. */
 struct report {
 	uint32_t largest, n_acked, n_lost;
-	uint64_t delay_ns, rtt_ns; /* rtt_ns 0: it does not measure one */
+	uint64_t rtt_ns; /* 0: it does not measure one */
 };
 
 /* Whether chunk number `chunk`, in flight, is carried by this packet of the path, and not by another one. */
@@ -29,20 +29,14 @@ static void chunk_arrived(gpul_rel *r, uint32_t chunk)
 	rel_chunk_acked(r, chunk);
 }
 
-static void packet_arrived(gpul_rel *r, struct rel_path *p, uint32_t packet, struct report *s, uint64_t now_ns)
+static void packet_arrived(gpul_rel *r, struct rel_path *p, uint32_t packet, struct report *s)
 {
-	const uint32_t chunk = p->packets[packet & (r->path_slots - 1)];
+	const uint32_t chunk = rel_packet_at(r, p, packet)->chunk;
 
 	rel_land(r, p, packet);
 	s->n_acked++;
-	if (rel_before(chunk, r->oldest))
-		return;
-	if (packet == s->largest && carries(r, p, packet, chunk)) {
-		const uint64_t ns = now_ns - rel_chunk_at(r, chunk)->sent_ns;
-
-		s->rtt_ns = ns > s->delay_ns ? ns - s->delay_ns : 1;
-	}
-	chunk_arrived(r, chunk);
+	if (!rel_before(chunk, r->oldest))
+		chunk_arrived(r, chunk);
 }
 
 /* Packets so far before the largest one that arrived are lost. */
@@ -51,7 +45,7 @@ static void find_lost(gpul_rel *r, struct rel_path *p, struct report *s)
 	const uint32_t end = s->largest - (uint32_t)r->o.threshold + 1;
 
 	for (uint32_t packet = p->oldest; r->o.threshold && rel_before(packet, end); packet++) {
-		const uint32_t chunk = p->packets[packet & (r->path_slots - 1)];
+		const uint32_t chunk = rel_packet_at(r, p, packet)->chunk;
 
 		if (!rel_flying(r, p, packet))
 			continue;
@@ -65,10 +59,22 @@ static void find_lost(gpul_rel *r, struct rel_path *p, struct report *s)
 	}
 }
 
+/* Return the round-trip time of the largest packet, whether or not it is still in flight: another path may have acknowledged its chunk.
+ * 0: unknown. */
+static uint64_t measure(const gpul_rel *r, const struct rel_path *p, const struct rel_ack_path *a, uint64_t now_ns)
+{
+	const uint32_t ticks = (uint32_t)(now_ns / REL_TICK_NS) - rel_packet_at(r, p, a->largest)->sent;
+	const uint64_t ns = ticks * (uint64_t)REL_TICK_NS, delay_ns = a->delay_us * UINT64_C(1000);
+
+	if (p->next_packet - a->largest > r->path_slots)
+		return 0;
+	return ns > delay_ns ? ns - delay_ns : 1;
+}
+
 static void process_path(gpul_rel *r, const struct rel_ack_path *a, uint32_t next, uint64_t now_ns)
 {
 	struct rel_path *p = &r->paths[a->path];
-	struct report s = { .largest = a->largest, .delay_ns = a->delay_us * UINT64_C(1000) };
+	struct report s = { .largest = a->largest };
 	const bool is_new = !p->has_acked || rel_before(p->acked, a->largest);
 
 	if (is_new && p->n_timeouts && rel_before(a->largest, p->oldest))
@@ -76,10 +82,12 @@ static void process_path(gpul_rel *r, const struct rel_ack_path *a, uint32_t nex
 	for (uint32_t packet = p->oldest; !rel_before(a->largest, packet); packet++) {
 		const uint32_t before = a->largest - packet - 1; /* index of the packet's bit */
 
-		if (rel_flying(r, p, packet) && (packet == a->largest || rel_before(p->packets[packet & (r->path_slots - 1)], next) ||
+		if (rel_flying(r, p, packet) && (packet == a->largest || rel_before(rel_packet_at(r, p, packet)->chunk, next) ||
 						 (before < GPUL_REL_ACK_BITS && a->bits[before / 64] >> before % 64 & 1)))
-			packet_arrived(r, p, packet, &s, now_ns);
+			packet_arrived(r, p, packet, &s);
 	}
+	if (is_new)
+		s.rtt_ns = measure(r, p, a, now_ns);
 	find_lost(r, p, &s);
 	while (p->oldest != p->next_packet && !rel_flying(r, p, p->oldest))
 		p->oldest++;

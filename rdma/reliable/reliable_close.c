@@ -53,7 +53,7 @@ void rel_close_late_paths(gpul_rel *r, uint64_t now_ns)
 		rel_wake_at(r, p->fence_since_ns + r->o.fence_ns);
 	}
 	if (r->n_late && now_ns >= r->close_ns) {
-		r->ack_now = true;
+		r->ack_now = r->pinging = true;
 		r->close_ns = now_ns + r->o.fence_ns;
 	}
 	if (r->n_late)
@@ -127,6 +127,7 @@ void gpul_rel_path_closed(gpul_rel *r, unsigned path, uint64_t now_ns)
 	r->n.paths_died += p->alive;
 	p->alive = false;
 	set_late(r, p, decides(r));
+	rel_path_count_healthy(r);
 	rel_path_lose_all(r, p, now_ns);
 	r->n_ack_paths -= p->n_unreported > 0;
 	p->n_unreported = 0;

@@ -89,7 +89,6 @@ enum rel_chunk_state { CHUNK_UNSENT, CHUNK_IN_FLIGHT, CHUNK_LOST, CHUNK_ACKED };
 
 /* A chunk of a message to the peer, at index (chunk number % window). */
 struct rel_chunk {
-	uint64_t sent_ns;
 	uint32_t message, packet;
 	uint16_t path;
 	uint8_t state; /* enum rel_chunk_state */
@@ -109,11 +108,18 @@ struct rel_in {
 	uint32_t n_fences; /* late writes that must be excluded before the message has arrived */
 };
 
+/* A packet of a path, in flight or since then. */
+struct rel_packet {
+	uint32_t chunk, sent; /* sent: the time, in units of REL_TICK_NS, modulo 2^32 */
+};
+
+enum { REL_TICK_NS = 64 };
+
 /* A path, in both directions. */
 struct rel_path {
-	/* Packets [oldest, next_packet) are in flight, but for holes in `packets`, which holds chunk numbers. */
+	/* Packets [oldest, next_packet) are in flight, but for those whose bit in `flying` is not set. */
 	uint32_t next_packet, oldest, in_flight;
-	uint32_t *packets; /* at index (packet % path_slots); chunk number, if the bit in `flying` is set */
+	struct rel_packet *packets; /* at index (packet % path_slots) */
 	uint64_t *flying;
 	bool alive, closed, must_close;
 	bool is_late;        /* it is closed or should be, and the peer has not confirmed it */
@@ -158,6 +164,7 @@ struct gpul_rel {
 	struct rel_path paths[GPUL_REL_MAX_PATHS];
 	uint32_t path_slots;
 	unsigned next_path, burst_left, ack_path, turn;
+	unsigned n_healthy; /* paths that are alive and whose last packet has not timed out */
 	uint64_t random;
 	uint64_t heard_ns; /* time of the last datagram from the peer, or of the first chunk in flight if that is later */
 	uint64_t wake_ns;  /* no time-out is before it */
@@ -187,7 +194,7 @@ struct gpul_rel {
 	struct rel_fence *fences;
 	uint32_t free_fence; /* index + 1 */
 	unsigned n_closed, n_must_close, n_late, close_turn;
-	bool pinging;      /* a ping has been sent since the last datagram from the peer */
+	bool pinging;      /* a ping, or a path to close, has been sent since the last datagram from the peer */
 	uint64_t close_ns; /* when to report late paths again */
 
 	gpul_rel_event *events;
@@ -195,12 +202,17 @@ struct gpul_rel {
 	gpul_rel_trace *trace; /* NULL: none */
 
 	/* round-trip times of each path, in units of 128 ns (core/log_buckets.h); apart from `paths`, because it is rarely touched */
-	uint32_t rtts[GPUL_REL_MAX_PATHS][REL_RTT_BUCKETS];
+	uint32_t (*rtts)[REL_RTT_BUCKETS];
 };
 
 static inline struct rel_chunk *rel_chunk_at(gpul_rel *r, uint32_t chunk)
 {
 	return &r->chunks[chunk & (r->o.window - 1)];
+}
+
+static inline struct rel_packet *rel_packet_at(const gpul_rel *r, const struct rel_path *p, uint32_t packet)
+{
+	return &p->packets[packet & (r->path_slots - 1)];
 }
 
 static inline bool rel_flying(const gpul_rel *r, const struct rel_path *p, uint32_t packet)
@@ -264,6 +276,8 @@ uint64_t rel_path_rto_ns(const gpul_rel *r, const struct rel_path *p);
 void rel_path_tick(gpul_rel *r, uint64_t now_ns);
 /* A path that is due for a probe; NULL: none. */
 struct rel_path *rel_path_probe(gpul_rel *r, uint64_t now_ns);
+/* Count the healthy paths again. */
+void rel_path_count_healthy(gpul_rel *r);
 /* All packets of the path that are in flight are lost. */
 void rel_path_lose_all(gpul_rel *r, struct rel_path *p, uint64_t now_ns);
 

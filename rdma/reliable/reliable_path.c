@@ -10,7 +10,9 @@ static const uint64_t FIRST_RTO_NS = 100000000;
 
 static bool may_send(const gpul_rel *r, const struct rel_path *p, uint64_t now_ns)
 {
-	return p->alive && (!p->in_flight || p->next_packet - p->oldest < r->path_slots) && rel_control_may_send(r, p, now_ns);
+	/* A path that has timed out gets only probes, until one is acknowledged, if another path can carry the chunks. */
+	return p->alive && (!p->n_timeouts || !r->n_healthy) && (!p->in_flight || p->next_packet - p->oldest < r->path_slots) &&
+	       rel_control_may_send(r, p, now_ns);
 }
 
 static uint32_t next_random(gpul_rel *r)
@@ -68,7 +70,7 @@ static struct rel_path *choose_pinned(gpul_rel *r, uint32_t message, uint64_t no
 	for (unsigned i = 0; i < r->o.n_paths; i++) {
 		struct rel_path *p = &r->paths[(wanted + i) % r->o.n_paths];
 
-		if (p->alive)
+		if (p->alive && (!p->n_timeouts || !r->n_healthy))
 			return may_send(r, p, now_ns) ? p : NULL;
 	}
 	return NULL;
@@ -150,7 +152,7 @@ void rel_path_sent(gpul_rel *r, struct rel_path *p, uint32_t chunk, uint64_t now
 	if (!p->in_flight)
 		p->oldest = p->next_packet;
 	p->next_packet++;
-	p->packets[i] = chunk;
+	p->packets[i] = (struct rel_packet){ .chunk = chunk, .sent = (uint32_t)(now_ns / REL_TICK_NS) };
 	p->flying[i / 64] |= UINT64_C(1) << i % 64;
 	if (p->in_flight++ == 0)
 		set_deadline(r, p, now_ns);
@@ -159,13 +161,23 @@ void rel_path_sent(gpul_rel *r, struct rel_path *p, uint32_t chunk, uint64_t now
 
 void rel_path_heard(gpul_rel *r, struct rel_path *p, uint64_t now_ns)
 {
-	p->n_timeouts = 0;
-	if (!p->alive) {
-		p->alive = true;
-		r->n.paths_returned++;
+	if (p->n_timeouts) {
+		p->n_timeouts = 0;
+		if (!p->alive) {
+			p->alive = true;
+			r->n.paths_returned++;
+		}
+		rel_path_count_healthy(r);
 	}
 	if (p->in_flight)
 		set_deadline(r, p, now_ns);
+}
+
+void rel_path_count_healthy(gpul_rel *r)
+{
+	r->n_healthy = 0;
+	for (unsigned i = 0; i < r->o.n_paths; i++)
+		r->n_healthy += r->paths[i].alive && !r->paths[i].n_timeouts;
 }
 
 static unsigned count_alive(const gpul_rel *r)
@@ -182,7 +194,7 @@ void rel_path_lose_all(gpul_rel *r, struct rel_path *p, uint64_t now_ns)
 	const uint16_t path = (uint16_t)(p - r->paths);
 
 	for (; p->oldest != p->next_packet; p->oldest++) {
-		const uint32_t chunk = p->packets[p->oldest & (r->path_slots - 1)];
+		const uint32_t chunk = rel_packet_at(r, p, p->oldest)->chunk;
 
 		if (!rel_flying(r, p, p->oldest))
 			continue;
@@ -206,16 +218,17 @@ static void time_out(gpul_rel *r, struct rel_path *p, uint64_t now_ns)
 		p->alive = false;
 		r->n.paths_died++;
 	}
+	rel_path_count_healthy(r);
 	p->probe_ns = p->alive ? now_ns : now_ns + rel_path_rto_ns(r, p);
 }
 
-/* Whether the path needs probes: it is dead and there are chunks to send, or, with `writes`, the last one before a time-out may still
- * come, and the peer must be able to exclude that. */
+/* Whether the path, which has timed out, needs probes: there are chunks to send, and it carries only probes; or, with `writes`, the last
+ * one before the time-out may still come, and the peer must be able to exclude that. */
 static bool needs_probe(const gpul_rel *r, const struct rel_path *p)
 {
-	if (p->in_flight || p->closed)
+	if (!p->n_timeouts || p->in_flight || p->closed)
 		return false;
-	return r->o.writes ? p->n_timeouts > 0 : !p->alive && r->oldest != r->next_chunk;
+	return r->o.writes || ((r->n_healthy || !p->alive) && r->oldest != r->next_chunk);
 }
 
 void rel_path_tick(gpul_rel *r, uint64_t now_ns)
@@ -234,7 +247,7 @@ void rel_path_tick(gpul_rel *r, uint64_t now_ns)
 
 struct rel_path *rel_path_probe(gpul_rel *r, uint64_t now_ns)
 {
-	if (!r->o.writes && r->n.paths_died == r->n.paths_returned)
+	if (r->n_healthy + r->n_closed == r->o.n_paths)
 		return NULL;
 	for (unsigned i = 0; i < r->o.n_paths; i++) {
 		struct rel_path *p = &r->paths[i];

@@ -94,7 +94,6 @@ static void send_chunk(gpul_rel *r, struct rel_path *p, uint32_t chunk, uint32_t
 	c->state = CHUNK_IN_FLIGHT;
 	c->path = (uint16_t)(p - r->paths);
 	c->packet = p->next_packet;
-	c->sent_ns = now_ns;
 	rel_trace(r, (gpul_rel_step){ now_ns, GPUL_REL_SENT, chunk, c->path, c->packet, 0 });
 	rel_path_sent(r, p, chunk, now_ns);
 	r->n.chunks_sent++;

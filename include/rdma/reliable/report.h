@@ -26,7 +26,7 @@ typedef struct gpul_rel_counters {
 } gpul_rel_counters;
 
 typedef struct gpul_rel_path_info {
-	bool alive, closed; /* closed: for good, because a late RDMA write could come on it (reliable-verbs with UC) */
+	bool alive, closed;                  /* closed: for good, because a late RDMA write could come on it (reliable-verbs with UC) */
 	uint64_t rtt_ns, rtt_min_ns, rto_ns; /* smoothed; shortest; 0 before the first measurement */
 	uint64_t rtt_p50_ns, rtt_p99_ns;     /* median and 99th percentile of all, with an error of at most 6 %; 0 before the first one */
 	double window;                       /* chunks */

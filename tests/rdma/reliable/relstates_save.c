@@ -119,9 +119,8 @@ void save_normalize(struct model *m, unsigned e)
 	for (unsigned i = 0; i < r->o.n_paths; i++) {
 		struct rel_path *p = &r->paths[i];
 
-		for (uint32_t k = 0; k < r->path_slots; k++)
-			if (!rel_flying(r, p, k))
-				p->packets[k] = 0;
+		for (uint32_t k = 0; k < r->path_slots; k++) /* times are not part of a state */
+			p->packets[k] = (struct rel_packet){ .chunk = rel_flying(r, p, k) ? p->packets[k].chunk : 0 };
 		if (p->n_unreported > r->o.ack_every)
 			p->n_unreported = r->o.ack_every;
 		if (r->o.control == GPUL_REL_FIXED)

@@ -247,7 +247,7 @@ static void check_chunk(struct model *m, unsigned e, uint32_t chunk)
 		n_lost += r->lost[i & (r->o.window - 1)] == chunk;
 	if (c->state == CHUNK_UNSENT || (c->state == CHUNK_LOST && n_lost != 1))
 		model_fail(m, "end %u: chunk %u is lost, and is %u times in the ring of lost chunks", e, chunk - r->o.first, n_lost);
-	if (c->state == CHUNK_IN_FLIGHT && (!rel_flying(r, p, c->packet) || p->packets[c->packet & (r->path_slots - 1)] != chunk))
+	if (c->state == CHUNK_IN_FLIGHT && (!rel_flying(r, p, c->packet) || rel_packet_at(r, p, c->packet)->chunk != chunk))
 		model_fail(m, "end %u: chunk %u is in flight, but its packet is not", e, chunk - r->o.first);
 	if (c->state == CHUNK_ACKED && !is_placed(m, !e, chunk - r->o.first))
 		model_fail(m, "end %u: chunk %u is acknowledged, but has not arrived", e, chunk - r->o.first);
