@@ -22,6 +22,14 @@ class Exchanges(case.TwoGuests):
             self.both(small, netem=netem)
         self.both("--messages 1 --puts 1 --max 5000", netem="delay 5ms reorder 25%")
 
+    def test_queue_pairs_that_lose_packets_are_made_reliable(self):
+        for qp in ("uc", "ud"):
+            for netem in ("off", "loss 1%", "loss 10%"):
+                serve = f"{BUILD}/gpuload rdma serve --listen 10.9.0.2 --qp {qp} --reliable --once"
+                bench = f"{BUILD}/gpuload rdma bench 10.9.0.2 --qp {qp} --reliable --mode bi --sizes 1:300000:100 --iterations 20"
+                _, text = self.check_both(serve, bench, netem=netem)
+                self.assertIn("reliable-verbs, rxe0 port 1", text)
+
     def test_a_black_hole_of_400_ms_is_overcome(self):
         self.both("--messages 3 --puts 3 --max 70000 --rounds 3 --disturb 'netem loss 100%; sleep 0.4; netem off'")
 
