@@ -100,7 +100,8 @@ enum {
 	[COMM_OPT_PER_HOST] = { "ranks-per-host", "N", "treat each N ranks as one host, for algorithms tree and twolevel (default: the " \
 						       "real hosts)", NULL }, \
 	[COMM_OPT_BACKEND] = { "backend", "NAME", \
-		"backend of the network: auto (default: verbs if there is a usable NIC), verbs, libfabric or reliable-udp", "auto verbs libfabric reliable-udp" }, \
+		"backend of the network: auto (default: verbs if there is a usable NIC), verbs, libfabric, reliable-udp or reliable-verbs", \
+		"auto verbs libfabric reliable-udp reliable-verbs" }, \
 	[COMM_OPT_PROVIDER] = { "provider", "NAME", "libfabric's provider: tcp, shm, verbs, efa ... (selects libfabric)", NULL }, \
 	[COMM_OPT_NIC] = { "nic", "NAME,...", "NIC such as mlx5_0, or libfabric domain; with several, each sends for a share of the " \
 					      "blocks (default: one is chosen)", NULL }, \

@@ -84,7 +84,7 @@ rows() {
 	fails 1 "protocol ll is not possible over the network, where only protocol simple works: use options.proto simple or auto" comm allreduce -n 2 --transport net --provider tcp --proto ll
 	fails 1 "algorithm oneshot is not possible" comm allreduce -n 2 --transport net --provider tcp --algo oneshot
 	fails 1 "libfabric has no provider 'carrier-pigeon'" comm allreduce -n 2 --transport net --provider carrier-pigeon
-	fails 2 "--backend must be auto, verbs, libfabric or reliable-udp, not 'tcp'" comm allreduce -n 2 --transport net --backend tcp
+	fails 2 "--backend must be auto, verbs, libfabric, reliable-udp or reliable-verbs, not 'tcp'" comm allreduce -n 2 --transport net --backend tcp
 	fails 2 "apply only to the network, but --transport is host" comm allreduce -n 2 --transport host --qps 2
 	fails 2 "--qps must be a number from 1 to 16" comm allreduce -n 2 --qps 17
 	fails 2 "--gpu-direct must be auto, yes or no, not 'maybe'" comm allreduce -n 2 --gpu-direct maybe

@@ -73,7 +73,7 @@ mode() {
 	for rate in 1 1Gb G -1G 1e30 nan 200G ""; do
 		fails 2 "--rate must be a rate from 1M to 100G bit/s, such as 1G or 2.5G, not '$rate'" comm incast -n 2 --rate "$rate"
 	done
-	fails 2 "--backend must be auto, verbs, libfabric or reliable-udp, not 'tcp'" comm incast -n 2 --backend tcp
+	fails 2 "--backend must be auto, verbs, libfabric, reliable-udp or reliable-verbs, not 'tcp'" comm incast -n 2 --backend tcp
 	fails 2 "--provider tcp selects libfabric, but --backend is verbs" comm incast -n 2 --backend verbs --provider tcp
 	fails 2 "--rate needs --backend libfabric" comm incast -n 2 --backend verbs --rate 1G
 	fails 2 "--congestion cubic needs --rate" comm incast -n 2 --congestion cubic

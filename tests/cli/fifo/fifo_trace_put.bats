@@ -47,7 +47,7 @@ traces() {
 @test "wrong command lines are refused" {
 	fails 2 "--bytes must be a multiple of 8, not 12" fifo trace --put --bytes 12
 	fails 2 "--bytes must be a number from 8 to 65536, not '4'" fifo trace --put --bytes 4
-	fails 2 "--backend must be auto, verbs, libfabric or reliable-udp, not 'tcp'" fifo trace --put --backend tcp
+	fails 2 "--backend must be auto, verbs, libfabric, reliable-udp or reliable-verbs, not 'tcp'" fifo trace --put --backend tcp
 	fails 2 "--provider tcp selects libfabric, but --backend is verbs" fifo trace --put --backend verbs --provider tcp
 	fails 2 "--sync cannot be combined with --put" fifo trace --put --sync
 	fails 2 "--handler-ns cannot be combined with --put" fifo trace --put --handler-ns 5
