@@ -50,7 +50,7 @@ void rel_fill_more(gpul_rel *r, const struct rel_out *m, struct rel_data *d)
 
 	if (m->n_chunks > 1 && d->chunk == m->first) {
 		d->more = m->m.bytes;
-	} else if (m->n_chunks > 1 && !p->closed && (!p->has_acked || rel_before(p->acked, first->packet))) {
+	} else if (m->n_chunks > 1 && (!p->has_acked || rel_before(p->acked, first->packet))) {
 		d->flags |= REL_FENCE;
 		d->more = (uint32_t)first->path << 16 | (first->packet & 0xffff);
 	}
