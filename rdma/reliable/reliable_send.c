@@ -148,6 +148,8 @@ static bool next_probe(gpul_rel *r, uint64_t now_ns, gpul_rel_datagram *out)
 /* Without credit, and with nothing in flight whose acknowledgement would bring some: ask for it, again after each time-out. */
 static bool next_ask(gpul_rel *r, uint64_t now_ns, gpul_rel_datagram *out)
 {
+	unsigned path;
+
 	if (!r->o.credit || r->next_chunk == r->end_chunk || has_credit(r)) {
 		r->asking = false;
 		return false;
@@ -159,7 +161,8 @@ static bool next_ask(gpul_rel *r, uint64_t now_ns, gpul_rel_datagram *out)
 		rel_wake_at(r, r->ask_ns);
 		return false;
 	}
-	r->ask_ns = now_ns + rel_path_rto_ns(r, &r->paths[0]);
+	path = rel_path_in_turn(r);
+	r->ask_ns = now_ns + rel_path_rto_ns(r, &r->paths[path]);
 	rel_wake_at(r, r->ask_ns);
 	/* clang-format off */
 	const struct rel_ack a = {
@@ -167,7 +170,7 @@ static bool next_ask(gpul_rel *r, uint64_t now_ns, gpul_rel_datagram *out)
 		.backlog = r->end_chunk - r->next_chunk,
 	};
 	/* clang-format on */
-	*out = (gpul_rel_datagram){ .path = rel_path_in_turn(r), .header_bytes = sizeof a };
+	*out = (gpul_rel_datagram){ .path = path, .header_bytes = sizeof a };
 	memcpy(out->header, &a, sizeof a);
 	return true;
 }
