@@ -20,7 +20,7 @@ struct shape {
 	uint32_t silent;                        /* bits of messages without notify */
 	unsigned timeouts;                      /* most time-outs of paths */
 	unsigned
-		delivered; /* so many chunks of end 0, except for the first one, and their acknowledgements arrive in order before the search begins */
+		delivered; /* the search begins when this number of chunks of end 0 (all but the first one) and their acknowledgements have arrived in order */
 	bool acks_at_once; /* an acknowledgement that is due is sent before anything else happens; false: at any time */
 	bool keeps_acks;   /* also acknowledgements that the receiver knows stay in the network */
 	bool large;        /* only searched with --large */
