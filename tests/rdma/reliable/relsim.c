@@ -185,9 +185,10 @@ static bool run_seed(struct sim *s, uint64_t seed, bool trace)
 		}
 		if (s->now_ns >= s->net.change_ns)
 			change_paths(s);
+		s->freed = false;
 		for (unsigned e = 0; e < ENDS; e++)
 			end_run(s, e);
-		if (net_next_ns(s) > s->now_ns && !advance(s))
+		if (net_next_ns(s) > s->now_ns && !advance(s) && !s->freed)
 			break;
 		if (s->now_ns > MOST_NS || ++n_steps > MOST_STEPS) {
 			if (!s->hostile)

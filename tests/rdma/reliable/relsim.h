@@ -61,6 +61,7 @@ struct sim {
 	unsigned n_heap;
 	uint32_t n_messages, most_bytes;
 	bool hostile, trace;
+	bool freed; /* a buffer, in this step: the peer may start a message */
 	const char *error;
 	char text[200];
 };

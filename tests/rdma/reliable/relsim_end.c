@@ -114,12 +114,14 @@ static void take_events(struct sim *s, unsigned e)
 					break;
 				}
 			b->open = false;
+			s->freed = true;
 			end->n_arrived++;
 		} else {
 			/* With writes, a message may be acknowledged while its report waits for a fence. */
 			if (!b->busy || b->message != v.id || (b->open && !s->o.writes))
 				sim_fail(s, "end %u: message %u is acknowledged, but has not arrived, or twice", e, (uint32_t)v.id);
 			b->busy = false;
+			s->freed = true;
 			end->n_acked++;
 		}
 	}
